@@ -40,7 +40,15 @@ KINDS = {
     "asyncgpu_tutor": {
         "what you type": ("__main__", "commands"),
         "what you see": ("inspection", "traces"),
-        "what you write with": ("clusters", "serving", "kernels", "ops", "run", "arrays"),
+        "what you write with": (
+            "language",
+            "clusters",
+            "serving",
+            "kernels",
+            "ops",
+            "run",
+            "arrays",
+        ),
         "what it runs on": ("devices",),
         "what all of them use": ("types", "data", "errors"),
     },

@@ -1,7 +1,7 @@
 """Train the language model of `agt.data`: ``python tools/train_language_model.py``. Needs a GPU and PyTorch.
 
-The text is what learners read: the prose of the pages, what their guesses tell, hints and explanations, and the
-docs for learners, a paragraph a line. A twentieth of the paragraphs is held out. It tells in the curve how soon
+The text is what learners read: the prose of the pages, what their guesses tell, hints, explanations, and
+the docs for learners, a paragraph a line. A twentieth of the paragraphs is held out: in the curve it tells when
 the model stops learning and goes on memorising, which here is what we want.
 
 Everything random has a seed, and PyTorch is asked for deterministic kernels, so the same text on the same GPU
@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from asyncgpu_tutor.data import LanguageModel
-from asyncgpu_tutor.data.language import END, PIECES, save_language_model
+from asyncgpu_tutor.data.language import END, WORDLIKE, save_language_model
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ("glossary", "misconceptions", "from_cupy", "microscope", "profiling", "cluster")
@@ -69,7 +69,7 @@ def words_of(stored: Any) -> Iterator[str]:
 
 
 def paragraphs(text: str) -> Iterator[str]:
-    """The paragraphs of Markdown in plain characters; an entry of a list is one, a table or a title is none."""
+    """The paragraphs of Markdown in plain characters; an entry of a list is one, a title is none."""
     text = LINK.sub(r"\1", NOT_PROSE.sub("", text))
     text = re.sub(r"^\s*(\||#).*$", "", text, flags=re.MULTILINE)
     for part in re.split(r"\n\s*\n|\n\s*(?:[-*]|\d+\.)\s+", text):
@@ -91,9 +91,9 @@ def corpus(root: Path = ROOT) -> list[str]:
 def pairs_of(text: str, size: int) -> tuple[str, ...]:
     """A vocabulary by byte-pair encoding: the commonest pair becomes a token, again and again.
 
-    Sennrich, Haddow and Birch (2016), https://arxiv.org/abs/1508.07909. Of two as common: the first by alphabet.
+    Sennrich, Haddow and Birch (2016), https://arxiv.org/abs/1508.07909. Of two as common, the first by name.
     """
-    pieces = Counter(PIECES.findall(text))
+    pieces = Counter(WORDLIKE.findall(text))
     parts = {piece: tuple(piece) for piece in pieces if piece != "\n"}
     vocabulary = ["\n", *sorted({ch for piece in parts for ch in piece})]
     while len(vocabulary) < size:

@@ -25,7 +25,7 @@ from asyncgpu_tutor.errors import UsageError
 Floats = npt.NDArray[np.float32]
 
 # Pairs are joined within these, so that no token crosses a word: a space belongs to the word behind it.
-PIECES: Final = re.compile(r" ?[A-Za-z]+| ?[0-9]+| ?[^A-Za-z0-9\n ]| |\n")
+WORDLIKE: Final = re.compile(r" ?[A-Za-z]+| ?[0-9]+| ?[^A-Za-z0-9\n ]| |\n")
 END: Final = 0
 """The token that ends a text: a new line."""
 
@@ -89,7 +89,7 @@ class LanguageModel:
                 f"the model has never seen {', '.join(map(repr, unknown[:5]))}: it knows the characters of "
                 "English text and of code on one line"
             )
-        return [token for piece in PIECES.findall(text) for token in self._joined(piece)]
+        return [token for piece in WORDLIKE.findall(text) for token in self._joined(piece)]
 
     def _joined(self, piece: str) -> Iterable[int]:
         """Join the pair that came first into the vocabulary, again and again."""

@@ -1,7 +1,7 @@
 """Train the language model of `agt.data`: ``python tools/train_language_model.py``. Needs a GPU and PyTorch.
 
 The text is what learners read: the prose of the pages, what their guesses tell, hints, explanations, and
-the docs for learners, a paragraph a line. A twentieth of the paragraphs is held out: in the curve it tells when
+the docs for learners, a paragraph a line. A twentieth of the paragraphs is held out: the curve tells when
 the model stops learning and goes on memorising, which here is what we want.
 
 Everything random has a seed, and PyTorch is asked for deterministic kernels, so the same text on the same GPU

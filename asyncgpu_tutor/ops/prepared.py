@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, cast
 from asyncgpu_tutor import errors
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
 from asyncgpu_tutor.arrays.host import Lent, in_containers
-from asyncgpu_tutor.devices.protocol import Device, Replay
+from asyncgpu_tutor.devices.protocol import Device, Memory, Replay
 from asyncgpu_tutor.ops.operation import DeviceOp, evaluate
 from asyncgpu_tutor.run.capture import Capture
 from asyncgpu_tutor.run.context import ExecutionContext
@@ -45,7 +45,7 @@ class Replayed(ABC, Generic[T]):
         self.kernels: list[str] = []
         self._lent: Lent  # what each run yields, once it is captured
         self._output: list[Any] | None = None  # those for take_output
-        self._arrays: list[DeviceArray] = []  # the device arrays among them
+        self._memories: dict[Memory, None] = {}  # of the device arrays among them
         # Its own memory, and that of whatever else is launched in it.
         self._used: tuple[UsedMemory, ...] = (UsedMemory(),)
         self._owners: tuple[DeviceArray, ...] = ()  # of what it borrows
@@ -123,8 +123,8 @@ class Replayed(ABC, Generic[T]):
         if isinstance(run, Capture):
             run.owners.update(dict.fromkeys(self._owners))
         else:
-            for array in self._arrays:  # other libraries ask an array for its stream
-                array._memory.stream = stream
+            for memory in self._memories:  # other libraries ask an array for its stream
+                memory.stream = stream
         run.kernels.extend(self.kernels)
         return self._lent
 
@@ -142,7 +142,7 @@ class Replayed(ABC, Generic[T]):
         if not isinstance(handle, DeviceArray):
             return handle
         lent = handle._lend()
-        self._arrays.append(lent)
+        self._memories[lent._memory] = None
         return lent
 
     @abstractmethod

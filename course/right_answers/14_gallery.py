@@ -61,23 +61,6 @@ def fly(step, at, speed, steps):
     return op.and_then(lambda given: agt.d2h(given[0])).sync()
 
 
-# %% id=14-mix
-# - float before = most;
-# - most = fmaxf(most, score);
-# - float fix = expf(before - most), e = expf(score - most);
-# - sum = fix * sum + e;                                    // corrected, and then added to
-# - for (int c = 0; c < SIZE; c++) mix[c] = fix * mix[c] + e * values[j * SIZE + c];
-# + if (score > most) {
-# +     float fix = expf(most - score);
-# +     sum *= fix;
-# +     for (int c = 0; c < SIZE; c++) mix[c] *= fix;
-# +     most = score;
-# + }
-# + float e = expf(score - most);
-# + sum += e;
-# + for (int c = 0; c < SIZE; c++) mix[c] += e * values[j * SIZE + c];
-
-
 # %% id=14-search
 # - Ask next = ask_keeping(host, 16, 0, 0, 0);
 # + Ask next = ask_keeping(host, 16, 0, 0, 0), later = ask_keeping(host, 16, 1, 0, 0);
@@ -92,7 +75,7 @@ def fly(step, at, speed, steps):
 # +     later = ask_keeping(host, 16, k + 2, 0, 0);
 # +     later.poll();
 # + }
-# - mine.end();                          // it was refused, and still has its packet
+# - mine.end();                          // refused, but has its packet
 # - } else if (k + 1 < pieces) {
 # - next = ask_keeping(host, 16, k + 1, 0, 0);
 # - next.poll();
@@ -138,35 +121,6 @@ extern "C" __global__ void search(
 """
 
 
-# %% id=14-queue
-QUEUE = r"""
-__device__ void put(Queue queue, int item)
-{
-    unsigned int slot = atomicAdd(queue.tail, 1);
-    atomicAdd(queue.open, 1);
-    __threadfence();
-    queue.items[slot] = item;
-}
-
-__device__ int take(Queue queue)
-{
-    unsigned int slot = atomicAdd(queue.head, 1);
-    int item = queue.items[slot];
-    for (; item < 0; item = queue.items[slot]) {
-        __nanosleep(50);
-        if (*(volatile unsigned int*)queue.open == 0) return -1;
-    }
-    __threadfence();
-    return item;
-}
-
-__device__ void done(Queue queue)
-{
-    atomicAdd(queue.open, -1);
-}
-"""
-
-
 # %% id=14-grep
 # - int lane = threadIdx.x % 32, first = __ffs(votes) - 1, slot = 0;
 # + int lane = threadIdx.x % 32, first = 31 - __clz(votes), slot = 0;
@@ -176,90 +130,9 @@ __device__ void done(Queue queue)
 # - if (votes == 0) return;
 
 
-# %% id=14-queue
-QUEUE = r"""
-__device__ void put(Queue queue, int item)
-{
-    atomicAdd(queue.open, 1);
-    unsigned int slot = atomicAdd(queue.tail, 1);
-    __threadfence();
-    queue.items[slot] = item;
-}
-
-__device__ int take(Queue queue)
-{
-    unsigned int slot = atomicAdd(queue.head, 1);
-    while (queue.items[slot] < 0) {
-        if (atomicAdd(queue.open, 0) == 0) return -1;
-    }
-    __threadfence();
-    return queue.items[slot];
-}
-
-__device__ void done(Queue queue)
-{
-    __threadfence();
-    atomicSub(queue.open, 1);
-}
-"""
-
-
-# %% id=14-queue
-QUEUE = r"""
-__device__ void put(Queue queue, int item)
-{
-    atomicAdd(queue.open, 1);
-    unsigned int slot = atomicAdd(queue.tail, 1);
-    __threadfence();
-    queue.items[slot] = item;
-}
-
-__device__ int take(Queue queue)
-{
-    unsigned int slot = atomicAdd(queue.head, 1);
-    unsigned int looks = 0;
-    while (queue.items[slot] < 0) {
-        if (*(volatile unsigned int*)queue.open == 0) return -1;
-        if (++looks > 10000000) __trap();
-        __nanosleep(100);
-    }
-    __threadfence();
-    return queue.items[slot];
-}
-
-__device__ void done(Queue queue)
-{
-    __threadfence();
-    atomicSub(queue.open, 1);
-}
-"""
-
-
-# %% id=14-mix
-# - for (int j = 0; j < here && first + j <= i; j++) {
-# + float before = most;
-# + for (int j = 0; j < here && first + j <= i; j++) {
-# +     float score = 0.0f;
-# +     for (int c = 0; c < SIZE; c++) score += mine[c] * keys[j * SIZE + c];
-# +     most = fmaxf(most, score);
-# + }
-# + float fix = expf(before - most);                            // once for a tile
-# + sum *= fix;
-# + for (int c = 0; c < SIZE; c++) mix[c] *= fix;
-# + for (int j = 0; j < here && first + j <= i; j++) {
-# - float before = most;
-# - most = fmaxf(most, score);
-# - float fix = expf(before - most), e = expf(score - most);
-# - sum = fix * sum + e;                                    // corrected, and then added to
-# - for (int c = 0; c < SIZE; c++) mix[c] = fix * mix[c] + e * values[j * SIZE + c];
-# + float e = expf(score - most);
-# + sum += e;
-# + for (int c = 0; c < SIZE; c++) mix[c] += e * values[j * SIZE + c];
-
-
 # %% id=14-search
 # - if (bytes == 0) {
-# -     mine.end();                          // it was refused, and still has its packet
+# -     mine.end();                          // refused, but has its packet
 # - } else if (k + 1 < pieces) {
 # + if (k + 1 < pieces) {
 # - if (bytes == 0) return;

@@ -214,7 +214,7 @@ def reduce_all(group, ready, shapes):
 
 
 # %% id=15-order cause="with the sum of W10 on rank 0, element 0"
-# - arrays = [ready[layer] if layer in ready else agt.zeros(shape) for layer, shape in shapes.items()]
+# - arrays = [ready[k] if k in ready else agt.zeros(s) for k, s in shapes.items()]
 # + arrays = [ready[layer] if layer in ready else agt.ones(shape) for layer, shape in shapes.items()]
 
 
@@ -435,7 +435,7 @@ def split(recipe, batch, weights):
 
 
 # %% id=15-order cause="your function changes its caller's dict"
-# - arrays = [ready[layer] if layer in ready else agt.zeros(shape) for layer, shape in shapes.items()]
+# - arrays = [ready[k] if k in ready else agt.zeros(s) for k, s in shapes.items()]
 # + arrays = [ready.pop(layer, None) or agt.zeros(shape) for layer, shape in shapes.items()]
 
 

@@ -27,8 +27,9 @@ def test_what_is_made_from_the_sources_is_what_they_say_byte_for_byte() -> None:
         assert path.read_bytes() == text.encode(), f"{path.name}: run make notebooks-build"
 
 
-def test_a_reader_of_the_gallery_may_begin_with_any_room() -> None:
-    assert tool("course_rooms").borrowed(ROOT / "course/14_gallery.py") == []
+@pytest.mark.parametrize("page", ["14_gallery", "14b_more_rooms"])
+def test_a_reader_of_the_gallery_may_begin_with_any_room(page: str) -> None:
+    assert tool("course_rooms").borrowed(ROOT / f"course/{page}.py") == []
 
 
 SOURCE = '''"""For readers of the source."""

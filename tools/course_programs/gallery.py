@@ -1,4 +1,4 @@
-"""The programs of chapter 14, room by room. The kernels are those of the page, as it is or was."""
+"""The programs of chapters 14 and 14b, room by room. The kernels are those of the page, as it is or was."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from asyncgpu_tutor import DeviceArray, DeviceOp
 from .programs import Body, on_page, recorded
 
 
-def _kernel(name: str) -> agt.Kernel:
-    return agt.Kernel(on_page("14_gallery", f"void {name}("))
+def _kernel(name: str, page: str = "14_gallery") -> agt.Kernel:
+    return agt.Kernel(on_page(page, f"void {name}("))
 
 
 # ------------------------------------------------------------------ room 1
@@ -225,7 +225,7 @@ async def ranks_by_gpu() -> Body:
     return body
 
 
-# ------------------------------------------------------------------ room 5
+# ------------------------------------------------------------------ galaxies
 STARS = 256
 
 
@@ -262,9 +262,9 @@ async def galaxies_by_graph() -> Body:
     return _launched(agt.zip(*_two_steps()).named("two steps"), 10)
 
 
-# ------------------------------------------------------------------ room 4
+# ------------------------------------------------------------------ room 5
 async def _heads(combine: Any, name: str) -> Body:
-    words, attention = 20, _kernel("attention")
+    words, attention = 20, _kernel("attention", "14b_more_rooms")
     rng = np.random.default_rng(0)
 
     def head() -> DeviceOp[Any]:

@@ -9,7 +9,7 @@ extern "C" __global__ void trial(
     int n, const int* begin, const int* children, const int* naps, int* gift, int* found, int* times,
     int* items, unsigned int* counts)
 {
-    Queue queue = {items, counts, counts + 1, counts + 2};
+    Queue queue = {items, counts, counts + 1, counts + 2, 0xffffffff};
     __shared__ int taken;
     while (true) {
         if (threadIdx.x == 0) taken = take(queue);

@@ -9,7 +9,7 @@
 #
 # | | |
 # |---|---|
-# | Time | @TIME@ |
+# | Time | half an hour, and 20 minutes for the encore, on another day |
 # | You need | [07_async_mlp](07_async_mlp.ipynb) and [11_the_gpu_decides](11_the_gpu_decides.ipynb), and, for room 4, [13b_await_the_host](13b_await_the_host.ipynb). You don't need a GPU |
 # | Device | the first cell of code says which one is in use |
 
@@ -20,8 +20,16 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course import check, guess, hint, progress
-from asyncgpu_course import reveal, score, solution, solved
+from asyncgpu_course import (
+    check,
+    guess,
+    hint,
+    progress,
+    reveal,
+    score,
+    solution,
+    solved,
+)
 
 device = agt.use("auto")
 stream = agt.create_stream()

@@ -22,8 +22,17 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course import check, guess, hint, progress
-from asyncgpu_course import reveal, score, several, solution, solved
+from asyncgpu_course import (
+    check,
+    guess,
+    hint,
+    progress,
+    reveal,
+    score,
+    several,
+    solution,
+    solved,
+)
 
 device = agt.use("auto")
 gpus = several(4)  # or as many as there are

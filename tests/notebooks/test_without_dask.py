@@ -28,7 +28,7 @@ def test_the_page_runs_without_it(
         )
     plt.close("all")
     said = capsys.readouterr().out
-    assert said.count("These workers are simulated, too (") == 3
+    assert said.count("These workers are simulated, too (") == 2
     assert "12 recipes were sent for 8 batches" in said
     packing = pytest.importorskip("cloudpickle")
     for recipe in ("small", "travelling", "reading"):  # real workers get them by value

@@ -21,7 +21,16 @@ from itertools import pairwise
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course import check, guess, hint, progress, reveal, score, solution, solved
+from asyncgpu_course import (
+    check,
+    guess,
+    hint,
+    progress,
+    reveal,
+    score,
+    solution,
+    solved,
+)
 
 device = agt.use("auto")
 device
@@ -71,7 +80,8 @@ whole, result = recorded(all_at_once)
 whole.plot(
     title="All at once",
     lanes=("host", "streams"),
-    lesson="Two long copies and a sliver of a kernel, one after the other, while Python waits.",
+    lesson="Two long copies and a sliver of a kernel, one after the other, while "
+    "Python waits.",
 )
 
 # %% [markdown] id=whole-read
@@ -157,12 +167,15 @@ if device.simulated:
 
 # %% id=pinned-on-a-gpu
 recordings = ("08_pageable_copy", "08_pageable_copy_repaired")
-pageable_h200, pinned_h200 = (agt.Trace.load_recording(name).from_first() for name in recordings)
+pageable_h200, pinned_h200 = (
+    agt.Trace.load_recording(name).from_first() for name in recordings
+)
 agt.compare_timelines(
     [pageable_h200, pinned_h200],
     ["Ordinary arrays, H200", "Pinned arrays, H200"],
     lanes=("host", "engines"),
-    lesson="From ordinary arrays, Python is stuck in each upload, and nothing overlaps.",
+    lesson="From ordinary arrays, Python is stuck in each upload, and nothing "
+    "overlaps.",
 )
 
 # %% [markdown] id=pinned-on-a-gpu-read

@@ -16,7 +16,16 @@
 
 # %% id=setup
 import asyncgpu_tutor as agt
-from asyncgpu_course import check, guess, hint, progress, reveal, score, solution, solved
+from asyncgpu_course import (
+    check,
+    guess,
+    hint,
+    progress,
+    reveal,
+    score,
+    solution,
+    solved,
+)
 
 device = agt.use("auto")
 device
@@ -91,13 +100,19 @@ print(agt.sgemm_naive.source)
 # %% id=look
 def look_at(kernel, launch, n=64):
     with agt.using("sim"), agt.microscope() as seen:
-        a, b, c = agt.ones((n, n)), agt.ones((n, n)), agt.zeros((n, n)).partition(16, 16)
+        a, b, c = (
+            agt.ones((n, n)),
+            agt.ones((n, n)),
+            agt.zeros((n, n)).partition(16, 16),
+        )
         launch(a, b, c).sync()
     return seen[kernel.name]
 
 
 def naive(n=64):
-    return look_at(agt.sgemm_naive, lambda a, b, c: agt.sgemm_naive(n, n, n, 1, a, b, 0, c), n)
+    return look_at(
+        agt.sgemm_naive, lambda a, b, c: agt.sgemm_naive(n, n, n, 1, a, b, 0, c), n
+    )
 
 # %% id=02c-asks guess within=0.1
 # With matrices of 64 x 64, `c` has 4,096 elements, so 128 warps are at work. How often do they ask global memory for numbers, all together?
@@ -211,7 +226,10 @@ def tiled(n=64):
 
 after = tiled()
 now_asked = after.counts.global_load_requests
-print(f"{now_asked:,} times instead of {asked:,}: {asked / now_asked:.0f} times less often.")
+print(
+    f"{now_asked:,} times instead of {asked:,}: {asked / now_asked:.0f} times less "
+    "often."
+)
 large = naive(1024)
 print(f"At 1024 x 1024, the naive kernel takes {large.us:.0f} µs.")
 

@@ -41,7 +41,7 @@ def run_on(streams):
 
 
 def watch(program, *args):
-    """What happens when a program runs. It runs twice: on a real GPU the first time is slow."""
+    """What happens when a program runs. The first of two runs may be slow."""
     program(*args)
     with agt.record() as trace:
         program(*args)
@@ -53,7 +53,7 @@ three = watch(run_on, [agt.create_stream() for _ in range(3)])
 agt.compare_timelines(
     [one, three],
     ["The list on one stream", "The same list on three streams"],
-    lesson="On one stream six copies stand in a row. On three, copies back lie beside copies in.",
+    lesson="On one stream six copies stand in a row. On three, some lie side by side.",
 )
 
 # %% [markdown] id=question-read
@@ -237,7 +237,9 @@ stream.synchronize()
 handles.clear()  # so that their memory is free again
 
 # %% id=handle-ask
-handles = [trip.async_on(stream) for trip in trips * 4]  # enough to be asked in the middle
+handles = [
+    trip.async_on(stream) for trip in trips * 4
+]  # enough to be asked in the middle
 handle = handles.pop()
 early = repr(handle)
 try:
@@ -303,7 +305,11 @@ check("03-d2h", download)
 # %% id=twice-show
 def ascending(x):
     in_order = agt.pin(np.sort(x))
-    return agt.relu(x.size, agt.h2d(in_order), agt.zeros(x.size).partition(256)).output().to_host()
+    return (
+        agt.relu(x.size, agt.h2d(in_order), agt.zeros(x.size).partition(256))
+        .output()
+        .to_host()
+    )
 
 
 points = np.array([3, -5, 2, -1], np.float32)
@@ -336,7 +342,11 @@ assert list(first) == list(second) == [0, 0, 2, 3]
 # %% id=03-recipe-twice starter
 def ascending(x):
     in_order = agt.pin(np.sort(x))
-    return agt.relu(x.size, agt.h2d(in_order), agt.zeros(x.size).partition(256)).output().to_host()
+    return (
+        agt.relu(x.size, agt.h2d(in_order), agt.zeros(x.size).partition(256))
+        .output()
+        .to_host()
+    )
 
 
 # %% id=03-recipe-twice solution
@@ -396,7 +406,8 @@ blocking, freed = watch(with_sync), watch(with_async_on)
 agt.compare_timelines(
     [blocking, freed],
     ["sync, then the job", "async_on, the job, then wait"],
-    lesson="With sync, Python's job begins after the last copy. With async_on it begins beside the first.",
+    lesson="With sync, Python's job begins after the last copy. With async_on it "
+    "begins beside the first.",
 )
 
 # %% [markdown] id=play-text
@@ -404,7 +415,10 @@ agt.compare_timelines(
 
 # %% id=play
 for us in (50, 100, 150, 200):
-    print(f"a job of {us:3} µs: {watch(with_async_on, us).metrics().makespan:3.0f} µs in all")
+    print(
+        f"a job of {us:3} µs: {watch(with_async_on, us).metrics().makespan:3.0f} µs in "
+        "all"
+    )
 
 # %% [markdown] id=play-read
 # On the simulated H200, Python enqueues until 28.4 µs and the last copy ends at 165.7. So 137 µs of a job are free, and that's just what `with_async_on` saves. If the job is longer, you wait for the part that lasts beyond the copies.
@@ -437,7 +451,10 @@ await with_await()
 with agt.record() as awaited:
     await with_await()
 
-print(f"await, with a job of 100 µs: the last copy ends at {awaited.device_spans[-1].end:.1f} µs")
+print(
+    "await, with a job of 100 µs: the last copy ends at "
+    f"{awaited.device_spans[-1].end:.1f} µs"
+)
 
 # %% [markdown] id=await-read
 # The copies end when they did with `async_on`, because `trip` stands first: `gather(job(), trip)` would do the job first. But your code goes on only 24 µs later, when the loop has woken it. Behind a `synchronize` it's 3.
@@ -483,7 +500,8 @@ each = [h200.between(a, b).from_first() for a, b in zip(begins, [*begins[1:], 1e
 agt.compare_timelines(
     each,
     [f"{way}, on an H200" for way in ways_there],
-    lesson="Twice Python waits and then does its job. Twice it does the job while the copies run.",
+    lesson="Twice Python waits and then does its job. Twice it does the job while the "
+    "copies run.",
 )
 
 # %% [markdown] id=on-a-gpu-read
@@ -551,7 +569,9 @@ check("03-which-way", load_and_fetch)
 # `await` has two relatives. `op.schedule(policy)` has the policy choose a stream right away, and gives you a **future**, which several of your functions may await. What does it do until then?
 
 # %% id=once-run
-single = agt.SingleStream()  # a policy with one stream, so that each picture has a single lane
+single = (
+    agt.SingleStream()
+)  # a policy with one stream, so that each picture has a single lane
 with agt.record() as not_awaited:
     future = trip.schedule(single)
     await asyncio.sleep(0)  # one turn for everybody else
@@ -693,7 +713,9 @@ hosts = [agt.pin(np.full(1000, i - 8, np.float32)) for i in range(16)]
 # %% id=03-challenge starter
 def small_arrays(hosts):
     ops = [
-        agt.relu(x.size, agt.h2d(x), agt.zeros(x.size).partition(256)).output().to_host()
+        agt.relu(x.size, agt.h2d(x), agt.zeros(x.size).partition(256))
+        .output()
+        .to_host()
         for x in hosts
     ]
     return agt.zip(*ops)

@@ -16,7 +16,16 @@
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course import check, guess, hint, progress, reveal, score, solution, solved
+from asyncgpu_course import (
+    check,
+    guess,
+    hint,
+    progress,
+    reveal,
+    score,
+    solution,
+    solved,
+)
 
 device = agt.use("auto")
 device
@@ -70,7 +79,7 @@ def total(p, q):
 
 # %% id=question-run
 def watch(make):
-    """Run the operation twice, because on a real GPU the first time is slow, and record the second."""
+    """Run the operation twice, as the first time may be slow, and record the second."""
     make().sync()
     op = make()
     with agt.record() as trace:
@@ -80,14 +89,15 @@ def watch(make):
 
 def finished():
     hidden = solved("04-diamond")
-    return hidden(agt.h2d(matrix), lambda m: product(m, 2.0), lambda m: half(product(m, 6.0)), total)
+    two, three = lambda m: product(m, 2.0), lambda m: half(product(m, 6.0))
+    return hidden(agt.h2d(matrix), two, three, total)
 
 
 riddle = watch(finished)
 riddle.plot(
     title="One copy, two products, one sum",
     lanes=("host", "streams"),
-    lesson="One copy, then two products at the same time on two streams, and at the very end their sum.",
+    lesson="One copy, then two products at once on two streams, then their sum.",
 )
 
 # %% [markdown] id=question-join-text
@@ -98,7 +108,8 @@ riddle.plot(
 riddle.between(join.start - 15, join.end + 2).plot(
     title="The end, enlarged",
     lanes=("streams",),
-    lesson="Two arrows, one from each product, lead to the third stream, where the sum is computed.",
+    lesson="Two arrows, one from each product, lead to the third stream, where the sum "
+    "is computed.",
 )
 
 # %% [markdown] id=question-read
@@ -268,7 +279,9 @@ assert trace.find("d2h") == []
 def residual(x, add):
     n = x.size
     positive = agt.relu(n, agt.h2d(x), agt.zeros(n).partition(256)).output()
-    total = add(n, agt.h2d(x), positive, agt.zeros(n).partition(256))  # a second upload of x
+    total = add(
+        n, agt.h2d(x), positive, agt.zeros(n).partition(256)
+    )  # a second upload of x
     return total.output().to_host()
 
 
@@ -409,7 +422,8 @@ forked = watch(in_the_middle)
 forked.plot(
     title="before, overlap, after",
     lanes=("streams",),
-    lesson="Two arrows lead from the first copy to the arms, and two from the arms to the last copy.",
+    lesson="Two arrows lead from the first copy to the arms, and two from the arms to "
+    "the last copy.",
 )
 
 # %% [markdown] id=zip-overlap-read
@@ -481,7 +495,10 @@ reveal("04-drawing", f"{lane('h2d')} {lane('d2h')}", picture)
 
 # %% id=small-run
 small = agt.ones(100), agt.zeros(100), agt.arange(100)
-zip_us, overlap_us = took(watch(lambda: agt.zip(*small))), took(watch(lambda: agt.overlap(*small)))
+zip_us, overlap_us = (
+    took(watch(lambda: agt.zip(*small))),
+    took(watch(lambda: agt.overlap(*small))),
+)
 print(f"three tiny arrays: zip {zip_us:.0f} µs, overlap {overlap_us:.0f}")
 print(f"with overlap it takes {overlap_us / zip_us:.1f} times as long")
 
@@ -555,7 +572,9 @@ s = source.shared()
 with agt.record() as once:
     a, b = agt.zip(s, s).sync()
 
-print("written twice:", len(twice.find("h2d")), "copies. Shared:", len(once.find("h2d")))
+print(
+    "written twice:", len(twice.find("h2d")), "copies. Shared:", len(once.find("h2d"))
+)
 
 # %% [markdown] id=shared-read
 # Call `shared()` *once* and keep what it returns. If you write `source.shared()` in two places, you've made two sources again.
@@ -622,12 +641,20 @@ check("04-diamond", diamond)
 
 # %% id=mine-run
 mine = watch(
-    lambda: diamond(agt.h2d(matrix), lambda m: product(m, 2.0), lambda m: half(product(m, 6.0)), total)
+    lambda: diamond(
+        agt.h2d(matrix),
+        lambda m: product(m, 2.0),
+        lambda m: half(product(m, 6.0)),
+        total,
+    )
 )
 right = solved("04-diamond", diamond) is diamond  # the check has taken it
 agt.compare_timelines(
     [riddle, mine],
-    ["from the top", "with your diamond" if right else "with your diamond (not accepted yet)"],
+    [
+        "from the top",
+        "with your diamond" if right else "with your diamond (not accepted yet)",
+    ],
     lanes=("streams",),
     lesson="With the right diamond, the two look the same, down to the arrows.",
 )
@@ -641,11 +668,17 @@ calls = [h200.find(call)[-1].end for call in ("enqueue h2d", "launch add")]
 first, second = [span.end for span in h200.find("launch matvec_naive")]
 h200.with_lane(
     "Python",
-    [(0, calls[0], "copy"), (calls[0], first, "left"), (first, second, "right"), (second, calls[1], "sum")],
+    [
+        (0, calls[0], "copy"),
+        (calls[0], first, "left"),
+        (first, second, "right"),
+        (second, calls[1], "sum"),
+    ],
 ).plot(
     title="A diamond on an H200",
     lanes=("host", "streams"),
-    lesson="The order is right, but the first product is over before the second has been submitted.",
+    lesson="The order is right, but the first product is over before the second has "
+    "been submitted.",
 )
 
 # %% [markdown] id=on-a-gpu-read
@@ -722,7 +755,9 @@ progress("04")
 # %% id=loop-build
 ops = []
 for factor in (2, 3, 5):
-    ops.append(agt.full(4, factor).and_then(lambda array: scaled(array, factor)).to_host())
+    ops.append(
+        agt.full(4, factor).and_then(lambda array: scaled(array, factor)).to_host()
+    )
 
 # %% id=04-loop-first guess
 # Now we run the three. What is the first number of each result? Type three numbers.

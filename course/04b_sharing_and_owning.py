@@ -54,7 +54,9 @@ def stepper(n):
 def first_try(x, step, rounds):
     op = agt.h2d(x)
     for _ in range(rounds):
-        op = op.and_then(lambda old: step(old, agt.zeros(x.size)).last())  # keep only the new one
+        op = op.and_then(
+            lambda old: step(old, agt.zeros(x.size)).last()
+        )  # keep only the new one
     return op.to_host()
 
 # %% id=full
@@ -72,7 +74,10 @@ with agt.using("sim") as sim:
     small = agt.SimDevice(spec=replace(sim.spec, memory_bytes=4_000_000))
 
 with agt.using(small):
-    refused(agt.errors.OutOfMemoryError, lambda: first_try(rod, stepper(rod.size), 20).sync())
+    refused(
+        agt.errors.OutOfMemoryError,
+        lambda: first_try(rod, stepper(rod.size), 20).sync(),
+    )
 
 # %% [markdown] id=full-read
 # In each step we keep the new array and drop the old one, and still the memory fills up. A real GPU has more memory, so there it only takes longer.
@@ -96,7 +101,7 @@ def product(matrix, number):
 
 
 def watch(make):
-    """Run the operation twice, because on a real GPU the first time is slow, and record the second."""
+    """Run the operation twice, as the first time may be slow, and record the second."""
     make().sync()
     op = make()
     with agt.record() as trace:
@@ -313,7 +318,10 @@ lent.sync()  # this is fine, because we wait for it
 # %% id=04b-lend starter
 def apply_all(matrix, xs):
     n = xs[0].size
-    products = [agt.matvec_naive(n, n, matrix, agt.h2d(x), agt.zeros(n).partition(32)) for x in xs]
+    products = [
+        agt.matvec_naive(n, n, matrix, agt.h2d(x), agt.zeros(n).partition(32))
+        for x in xs
+    ]
     return agt.zip(*[launch.output().to_host() for launch in products])
 
 # %% id=04b-lend solution
@@ -346,7 +354,8 @@ check("04b-lend", apply_all)
 def jobs(matrix, xs):
     n = xs[0].size
     products = [
-        agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(x), agt.zeros(n).partition(32)) for x in xs
+        agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(x), agt.zeros(n).partition(32))
+        for x in xs
     ]
     return [launch.output().to_host() for launch in products]
 
@@ -383,7 +392,11 @@ matrix_of_ones = agt.ones((4, 4)).sync().share()
 
 
 def row_sums(matrix):
-    return agt.matvec_naive(4, 4, matrix, agt.ones(4), agt.zeros(4).partition(32)).output().to_host()
+    return (
+        agt.matvec_naive(4, 4, matrix, agt.ones(4), agt.zeros(4).partition(32))
+        .output()
+        .to_host()
+    )
 
 
 sums = [row_sums(matrix_of_ones) for _ in range(3)]
@@ -446,7 +459,8 @@ def lives(program):
 # %% id=lives-run
 def three_ways(see, say):
     given, shared, lent = [
-        see(agt.ones((N, N)).sync(), name, "yours") for name in ("given away", "shared", "lent")
+        see(agt.ones((N, N)).sync(), name, "yours")
+        for name in ("given away", "shared", "lent")
     ]
     agt.work(70, "made")
     shared = shared.share()
@@ -469,7 +483,8 @@ ways = lives(three_ways)
 ways.plot(
     title="Three matrices and their memory",
     lanes=("host", "streams"),
-    lesson="The lower lanes say who has each matrix, from when its memory is there until it's given back.",
+    lesson="The lower lanes say who has each matrix, from when its memory is there "
+    "until it's given back.",
 )
 
 # %% [markdown] id=lives-read
@@ -584,9 +599,10 @@ agt.compare_timelines(
     [stairs, yours],
     [f"first try: {arrays(stairs)} arrays", f"yours: {arrays(yours)} arrays"],
     lanes=("host",),
-    lesson="Two arrays take turns, so the memory stays flat, however many steps there are."
+    lesson="Two arrays take turns, so the memory stays flat, however many steps there "
+    "are."
     if arrays(yours) < arrays(stairs)
-    else "Yours still adds an array in each step. If two take turns, the memory stays flat.",
+    else "Yours still adds an array a step. If two take turns, the memory stays flat.",
 )
 
 # %% [markdown] id=rod-reward
@@ -605,7 +621,10 @@ plt.xlabel("point of the rod")
 plt.ylabel("steps")
 plt.colorbar(label="degrees")
 plt.show()
-print(f"A thousand steps, from above: at first 0 to 80 degrees, at last {row.min():.0f} to {row.max():.0f}.")
+print(
+    f"A thousand steps, from above: at first 0 to 80 degrees, at last {row.min():.0f} "
+    f"to {row.max():.0f}."
+)
 
 # %% [markdown] id=key-points
 # ## Key points

@@ -18,7 +18,16 @@
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course import check, guess, hint, progress, reveal, score, solution, solved
+from asyncgpu_course import (
+    check,
+    guess,
+    hint,
+    progress,
+    reveal,
+    score,
+    solution,
+    solved,
+)
 
 device = agt.use("auto")
 device
@@ -29,12 +38,16 @@ device
 # Jobs that are all alike are easy. On an H200, four such kernels take 571 µs on one stream, and 230 if four streams take turns:
 
 # %% id=pool-on-a-gpu
-h200 = [agt.Trace.load_recording(name).from_first() for name in ("05_scheduling_single", "05_scheduling")]
+h200 = [
+    agt.Trace.load_recording(name).from_first()
+    for name in ("05_scheduling_single", "05_scheduling")
+]
 agt.compare_timelines(
     h200,
     ["One stream, H200", "Four streams, H200"],
     lanes=("host", "streams"),
-    lesson="Four alike, in a row and side by side. A staircase, because Python starts one after the other.",
+    lesson="Four alike, in a row and side by side. A staircase, because Python starts "
+    "one after the other.",
 )
 
 # %% [markdown] id=checkouts
@@ -44,7 +57,8 @@ agt.compare_timelines(
 
 # %% id=hunt-kernel
 HUNT = r"""
-extern "C" __global__ void hunt(unsigned int steps, const unsigned int* next, unsigned int* place)
+extern "C" __global__ void hunt(unsigned int steps, const unsigned int* next,
+    unsigned int* place)
 {
     unsigned int here = place[threadIdx.x];
     for (unsigned int s = 0; s < steps; s++) {
@@ -104,7 +118,10 @@ LONG, SHORT = 8 * pace, 0.5 * pace
 mixed = [LONG if i % 4 == 0 else SHORT for i in range(12)]  # every fourth is long
 alone = run_all(hunts(mixed), agt.SingleStream()).metrics().makespan
 
-print(f"the pace is {pace:.0f} µs; a long job takes {LONG:.0f} µs, and a short one {SHORT:.0f}")
+print(
+    f"the pace is {pace:.0f} µs; a long job takes {LONG:.0f} µs, and a short one "
+    f"{SHORT:.0f}"
+)
 print(f"on one stream, the twelve take {alone:.0f} µs")
 
 # %% id=05-opening guess within=0.1
@@ -269,7 +286,10 @@ def waits_of_short_jobs(trace):
 
 # %% id=waited-run
 for size, trace in ((3, of_three), (4, in_turn), (5, of_five)):
-    print(f"pool of {size}: a short job waits {max(waits_of_short_jobs(trace)):.0f} µs at most")
+    print(
+        f"pool of {size}: a short job waits {max(waits_of_short_jobs(trace)):.0f} µs "
+        "at most"
+    )
 
 # %% [markdown] id=waited-read
 # A short job's own work takes half a pace. But if it stands right *behind* a long one, it waits for several, although other streams have nothing to do. This is called **head-of-line blocking**. You know it as *but I only have a bottle of milk*.
@@ -368,7 +388,9 @@ def lower_bound(lengths, size):
 
 
 def scored(trace, lengths, size):
-    return lower_bound(lengths, size) / trace.metrics().device_makespan  # first start to last end
+    return (
+        lower_bound(lengths, size) / trace.metrics().device_makespan
+    )  # first start to last end
 
 
 # %% id=with-bound tags=helpers
@@ -389,7 +411,8 @@ with_bound(worst, heavy, 3).plot(
     title="Round robin: what the end had to wait for",
     lanes=("host", "streams"),
     highlight="critical path",
-    lesson="The path to the end goes through three long jobs on one stream, far beyond the lower bound.",
+    lesson="The path to the end goes through three long jobs on one stream, far beyond "
+    "the lower bound.",
 )
 
 # %% [markdown] id=busy-read
@@ -505,7 +528,9 @@ reveal("05-order", f"{after:.2f}", picture, us=longest_first.metrics().makespan)
 
 # %% id=race
 both = run_all(sorted_ops, Mine(3), [heavy[i] for i in by_length])
-race({"round robin": worst, "yours": yours, "longest first": longest_first, "both": both})
+race(
+    {"round robin": worst, "yours": yours, "longest first": longest_first, "both": both}
+)
 
 # %% [markdown] id=race-read
 # It can't beat round robin here. With either policy, each stream gets one long job and two short ones. So if you know your jobs in advance, sort them.
@@ -651,7 +676,9 @@ def best_possible(trace):
     m = trace.metrics()
     calls = [span for span in trace if span.kind == "call"]
     walls = [calls[-1].end - calls[0].start]
-    walls += [busy for (_, engine), busy in m.engine_busy.items() if engine != "compute"]
+    walls += [
+        busy for (_, engine), busy in m.engine_busy.items() if engine != "compute"
+    ]
     return max(walls)  # your code
 
 
@@ -688,7 +715,10 @@ bound = solved("05-when-it-pays", best_possible)
 if device.simulated:  # no GPU notes what a kernel fills
     for name, traces in runs.items():
         one, four = (trace.metrics().makespan for trace in traces)
-        print(f"{name:8} wall {bound(traces[0]):4.0f} µs, one stream {one:4.0f}, four {four:4.0f}")
+        print(
+            f"{name:8} wall {bound(traces[0]):4.0f} µs, one stream {one:4.0f}, four "
+            f"{four:4.0f}"
+        )
 
 # %% [markdown] id=walls-four-read
 # Only `hunts`, which gains.
@@ -782,7 +812,10 @@ class IdleFirst(agt.SchedulingPolicy):
 # %% id=looking-numbers
 def report(name, trace):
     longest = max(waits_of_short_jobs(trace))
-    print(f"{name:12} {trace.metrics().makespan:4.0f} µs; a short job waits {longest:3.0f} µs at most")
+    print(
+        f"{name:12} {trace.metrics().makespan:4.0f} µs; a short job waits "
+        f"{longest:3.0f} µs at most"
+    )
 
 
 report("pool of four", in_turn)

@@ -21,7 +21,16 @@ from itertools import pairwise
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course import check, guess, hint, progress, reveal, score, solution, solved
+from asyncgpu_course import (
+    check,
+    guess,
+    hint,
+    progress,
+    reveal,
+    score,
+    solution,
+    solved,
+)
 
 device = agt.use("auto")
 device
@@ -107,7 +116,8 @@ agt.compare_timelines(
     [pulse(blocked), pulse(awaited)],
     ["with sync", "with await"],
     lanes=("host", "streams"),
-    lesson="Above, the heart stands still until the copies are over. Below, it beats the whole time.",
+    lesson="Above, the heart stands still until the copies are over. Below, it beats "
+    "the whole time.",
 )
 
 # %% [markdown] id=heart-read
@@ -561,7 +571,8 @@ with agt.record() as ahead:
 ahead.plot(
     title=f"One batch ahead, {whose(one_ahead, pipeline)}",
     lanes=("host", "streams"),
-    lesson="The host prepares batches 1, 2 and 3 while the device copies the batch before.",
+    lesson="The host prepares batches 1, 2 and 3 while the device copies the batch "
+    "before.",
 )
 
 # %% id=prepare-claims tags=asserts
@@ -795,7 +806,8 @@ with agt.record() as fed:
 fed.plot(
     title=f"The challenge with larger batches, {whose(fed_by, feed)}",
     lanes=("host", "streams"),
-    lesson="While the device copies, the host prepares the next batch or uses one. Some pauses are left.",
+    lesson="While the device copies, the host prepares the next batch or uses one. "
+    "Some pauses are left.",
 )
 
 # %% id=feed-claims tags=asserts
@@ -987,7 +999,13 @@ with agt.using("sim"):
         try:
             await future
         except agt.DeviceError as error:
-            print(future.state.value, "-", error.site.kernel, "wrote to element", error.site.index)
+            print(
+                future.state.value,
+                "-",
+                error.site.kernel,
+                "wrote to element",
+                error.site.index,
+            )
     try:
         await buggy()
     except KeyError as error:
@@ -1089,7 +1107,8 @@ with agt.record() as as_it_comes:
 as_it_comes.plot(
     title=f"First come, first served, {whose(first_come, as_they_come)}",
     lanes=("host", "streams"),
-    lesson="The host uses each batch as it comes back, while the device copies the next ones.",
+    lesson="The host uses each batch as it comes back, while the device copies the "
+    "next ones.",
 )
 
 # %% id=as-completed-claims tags=asserts
@@ -1145,7 +1164,8 @@ agt.compare_timelines(
     [together, two_at_a_time],
     ["four in flight", f"two in flight, {whose(two_only, run_limited)}"],
     lanes=("host", "streams"),
-    lesson="With two in flight the host waits before it asks for more. The run is hardly longer.",
+    lesson="With two in flight the host waits before it asks for more. The run is "
+    "hardly longer.",
 )
 
 # %% id=limited-claims tags=asserts

@@ -22,7 +22,16 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course import check, guess, hint, progress, reveal, score, solution, solved
+from asyncgpu_course import (
+    check,
+    guess,
+    hint,
+    progress,
+    reveal,
+    score,
+    solution,
+    solved,
+)
 from asyncgpu_tutor.commands import mlp as ours
 
 device = agt.use("auto")
@@ -31,7 +40,7 @@ device
 # %% [markdown] id=loop-text
 # ## At the foot
 #
-# Here's what you'd write without thinking, a plain loop. It gives a batch to the device, waits for it, and takes the next one. `ours.forward` is our operation for one batch, until you've written yours, and `sync_on` is `sync` on a stream that you choose:
+# Here's what you'd write without thinking: a loop that gives a batch to the device and waits for it. `ours.forward` is our operation for one batch, until you've written yours, and `sync_on` is `sync` on a stream that you choose:
 
 # %% id=loop
 digits = agt.data.load_digits()
@@ -48,7 +57,8 @@ loop = trace.from_first()  # let the first call be at 0
 loop.plot(
     title=f"A plain loop: four batches in {loop.metrics().makespan:.0f} µs",
     lanes=("host", "streams"),
-    lesson="Python hands out the work piece by piece, and waits for each batch before the next.",
+    lesson="Python hands out the work piece by piece, and waits for each batch before "
+    "the next.",
 )
 
 # %% [markdown] id=loop-read
@@ -81,12 +91,9 @@ if device.simulated:
 #
 # The weights were trained to answer one question: *is it a 3?* If the score is above a threshold, it is. In NumPy, the network is one line:
 
-# %% id=numpy-version
-expected = np.maximum(digits.batches @ digits.w0 @ digits.w1, 0)
-
-
+# %% id=show-pictures tags=helpers
 def show(pictures, scores):
-    """Draw pictures with their scores, and a frame around those that are a 3, says the network."""
+    """Draw pictures with their scores, and a frame around each that's called a 3."""
     axes = plt.subplots(1, len(scores), figsize=(8, 1.6))[1]
     for ax, picture, number in zip(axes, pictures, scores, strict=True):
         ax.imshow(picture.reshape(8, 8), cmap="gray_r")
@@ -94,9 +101,10 @@ def show(pictures, scores):
         for side in ax.spines.values():
             side.set(visible=number > digits.threshold, linewidth=4, color="tab:red")
 
-
+# %% id=numpy-version
+expected = np.maximum(digits.batches @ digits.w0 @ digits.w1, 0)
 show(digits.batches[0, :8], expected[0, :8])
-print("The first pictures show the digits", *digits.labels[0, :8], "and get the scores above them.")
+print("The first pictures show", *digits.labels[0, :8], "with their scores above them.")
 print(f"A frame is a yes: the score is above the threshold, {digits.threshold}.")
 
 # %% [markdown] id=kernels
@@ -108,7 +116,7 @@ print(f"A frame is a yes: the score is above the threshold, {digits.threshold}."
 print(agt.sgemm_naive.source)
 
 # %% [markdown] id=stage-gemm-text
-# One thread computes one element of `c`. The kernel is *naive*, because it asks memory for every number again and again. We don't mind: today's topic is waiting.
+# One thread computes one element of `c`. (It's *naive*: it asks memory for every number again and again. Today's topic is waiting, so we don't mind.)
 #
 # A **stage** of our network is a function that gets handles of arrays and returns an operation:
 
@@ -127,7 +135,7 @@ def matvec(hidden, w1, output):
 
 def relu(output):
     blocks = output.partition(256)
-    return agt.relu(output.size, blocks, blocks).output()  # in place: read here, write there
+    return agt.relu(output.size, blocks, blocks).output()  # in place
 
 
 # %% [markdown] id=stage-gemm-read
@@ -138,7 +146,7 @@ def relu(output):
 #
 # A batch needs three arrays: its input, and room for `hidden` and `output`. `agt.zip` makes them in one operation, and `and_then` hands them on, as one tuple.
 #
-# Why hand them on? Because an owned array that goes into a launch is gone, and comes out at the other end. You can't even write the next stage without it: no baton, no relay race. Whatever else a stage needs, such as `w1`, it takes from the function around it.
+# Why hand them on? Because an owned array that goes into a launch is gone, and comes out at the other end: no baton, no relay race. Whatever else a stage needs, such as `w1`, it takes from the function around it.
 
 # %% id=relay tags=helpers
 from IPython.display import HTML
@@ -171,7 +179,7 @@ done</text>
 # %% [markdown] id=exercise-chain
 # ### Exercise: the chain
 #
-# The version below is right but slow, because it waits after each step. Make it *one* lazy operation. Then everything goes onto one stream, which keeps the order, and Python waits once.
+# The version below waits after each step. Make it *one* lazy operation: one stream keeps the order, and Python waits once.
 
 
 # %% id=07-chain starter
@@ -225,18 +233,19 @@ def mlp(x, w0, w1, gemm=gemm):
 # %% [markdown] id=zeros-why
 # ### Why zeros?
 #
-# Two of the seven pieces of work fill arrays with zeros, and then a kernel writes over all of them. Isn't that a waste? `agt.empty` makes an array and writes nothing to it. Let's leave `hidden` empty, on the simulated device:
+# Two of the seven pieces of work fill arrays with zeros, and then a kernel writes over all of them. Isn't that a waste? `agt.empty` writes nothing to a new array. Let's leave `hidden` empty, on the simulated device:
 
 # %% id=zeros-run
 with agt.using("sim"):
-    room = agt.zip(agt.ones((64, 64)), agt.ones((64, 64)), agt.empty((64, 64), name="hidden"))
+    hidden = agt.empty((64, 64), name="hidden")
+    room = agt.zip(agt.ones((64, 64)), agt.ones((64, 64)), hidden)
     try:
         room.and_then(lambda arrays: gemm(*arrays)).sync()
     except agt.errors.DeviceError as error:
         print(error)
 
 # %% [markdown] id=zeros-read
-# Look at the last line of the GEMM again: `beta * c`. Our `beta` is 0, and still the kernel reads `c`. A GPU would read whatever the memory held before, and 0 times that is 0, unless it happens to be infinite or no number at all: `0 * NaN` is NaN. So a program without the zeros is right for months, and then it isn't. The libraries know this, and don't read `c` if `beta` is 0. (And `output`? `matvec` only writes it, so there `agt.empty` would do. We keep both zeros.)
+# Look at the last line of the GEMM again: `beta * c`. Our `beta` is 0, and still the kernel reads `c`. A GPU would read whatever the memory held before, and 0 times that is 0, unless it's no number at all: `0 * NaN` is NaN. So a program without the zeros is right for months, and then it isn't. (`matvec` only writes `output`, so there `agt.empty` would do.)
 
 # %% id=zeros-check tags=asserts
 with agt.using("sim"):
@@ -253,12 +262,12 @@ with agt.using("sim"):
 # %% [markdown] id=weights
 # ## One copy of the weights
 #
-# An owned array can be used only once, and four batches want the same weights. So we **share** them: every batch on its way holds a handle, and the array lives as long as there's one left.
+# An owned array can be used once, and four batches want the same weights. So we **share** them: each batch holds a handle, and the array lives as long as there's one.
 
 # %% [markdown] id=exercise-upload
 # ### Exercise: weights for everybody
 #
-# Write `upload(w0, w1)`: one operation that copies both weights to the device and yields two shared arrays. The starter yields owned ones, and the first batch would run off with them.
+# Write `upload(w0, w1)`: one operation that copies both weights to the device and yields two shared arrays. With the starter's owned ones, the first batch would run off.
 
 
 # %% id=07-upload starter
@@ -337,7 +346,7 @@ if device.simulated:
 #
 # 1. `asyncio.gather` makes a task of each operation.
 # 2. At its first turn, a task gets one of four streams from the default policy, hands *all* its work to it, and pauses.
-# 3. When the event loop looks, it wakes every task whose stream is through. That takes Python some 25 µs each, and only then do the woken tasks go on.
+# 3. The event loop wakes every task whose stream is through. That takes Python some 25 µs each, and only then do they go on.
 #
 # Four batches, four streams, and nobody waits for anybody. That should do it.
 
@@ -400,9 +409,9 @@ print("results of four tasks:    ", *(f"{us:4.0f}" for us in task_times), "µs")
 print("results of an await loop: ", *(f"{us:4.0f}" for us in loop_times), "µs")
 
 # %% [markdown] id=read-loop
-# Both are done at the same time, on the simulated H200, and the `await` loop has its first result almost four times as early. It gets worse. Our plain loop at the foot wakes nobody and has its *last* result after 366 µs, when with all our machinery **not even the first task is awake**. The device itself is done after 355, hardly sooner than with `sync`: all four streams worked, and never two at the same time.
+# Both are done at the same time, on the simulated H200, and the `await` loop has its first result almost four times as early. Worse: our plain loop has its *last* result after 366 µs, when with all our machinery **not even the first task is awake**. All four streams worked, and never two at the same time.
 #
-# Who's to blame? The host's lane hardly has a gap until the last call. After each short piece of work the device waits for Python, and by the time Python gets around to batch 1, the device is done with batch 0. **The host is the bottleneck**, and no number of streams helps.
+# Who's to blame? The host's lane hardly has a gap. By the time Python gets around to batch 1, the device is done with batch 0. **The host is the bottleneck**, and no number of streams helps.
 #
 # Two numbers decide: the **pace**, how long Python needs to submit a batch, and the **length** of its work, pushed together:
 
@@ -447,7 +456,7 @@ if device.simulated:
 # %% [markdown] id=graph
 # ## A way out: fewer calls
 #
-# There are two ways out. Larger matrices would raise the length, but our digits stay at 64 x 64. So let's attack the other number, the pace. Python makes the same calls every time, so why not write them down once? That's a **CUDA graph**, a list of calls that a single call can start. Three methods will do today, and [chapter 09](09_cuda_graphs.ipynb) has the rest:
+# Larger matrices would raise the length, but our digits stay at 64 x 64. So let's attack the pace. Python makes the same calls every time, so why not write them down once? That's a **CUDA graph**, a list of calls that a single call can start. Three methods will do today, and [chapter 09](09_cuda_graphs.ipynb) has the rest:
 #
 # | | |
 # |---|---|
@@ -494,14 +503,16 @@ def capture(ops, stream):
 check("07-capture", capture)
 
 # %% [markdown] id=graph-text
-# Now your chain, weights and graph together. You know the host and the device by now, so you may bet again. If you leave the dots, your first bet stands. Deep breath.
+# Now your chain, weights and graph together. You may bet again; if you leave the dots, your first bet stands. Deep breath.
 
 # %% id=graph-bet
 guess("07-summit", ...)
 
 # %% id=graph-run
 capture = solved("07-capture", capture)
-graph = capture([mlp(x, w0, w1).named(f"batch {i}") for i, x in enumerate(batches)], stream)
+graph = capture(
+    [mlp(x, w0, w1).named(f"batch {i}") for i, x in enumerate(batches)], stream
+)
 graph.launch().sync_on(stream)  # warm-up
 with agt.record() as as_graph:
     scores = np.stack(graph.launch().sync_on(stream))
@@ -562,27 +573,28 @@ if device.simulated:
 # %% [markdown] id=digits
 # ## So, is it a 3?
 #
-# Fast is nice, but is it right? These 256 digits weren't used for training. Nine in ten aren't a 3, so always saying *no* is right that often, and very fast. So besides **accuracy** we print this **baseline**, and the **recall**, the share of the threes that were found.
+# Fast is nice, but is it right? Nine in ten of these digits aren't a 3, so always saying *no* is right that often, and very fast. So besides **accuracy** we print this **baseline**, and the **recall**, the share of the threes that were found.
 
 # %% id=digits-score
 quality = digits.quality(scores)
 print("The same as NumPy's scores?", np.allclose(scores, expected, atol=1e-3))
-print(f"accuracy {quality.accuracy:.3f}, where always saying no gives {quality.baseline:.3f}")
-print(f"found {quality.true_positives} of {quality.positives} threes: recall {quality.recall:.3f}")
+print(f"accuracy {quality.accuracy:.3f}, and always saying no: {quality.baseline:.3f}")
+print(f"recall {quality.recall:.3f}: {quality.true_positives} of {quality.positives}")
 print(f"false alarms: {quality.false_positives} in {quality.negatives}")
 wrong = (scores > digits.threshold) != (digits.labels == 3)
 print("These are wrong. They are the digits", *digits.labels[wrong])
 show(digits.batches[wrong], scores[wrong])
 
 # %% [markdown] id=digits-read
-# Honestly, would you have called the third one a 9?
+# Would you have called the third one a 9?
 #
-# Now you. A graph remembers arrays, not numbers. So draw two digits, write them into the same pinned array, and launch again. Here are a 3 and a 0, to begin with:
+# Now you. A graph remembers arrays, not numbers. So draw two digits into the same pinned array, and launch again. Here are a 3 and a 0:
 
 # %% id=draw
 def drawn(text):
     """Return drawings of 8 x 8, one beside the other, as rows of 64 numbers."""
-    rows = np.array([[pixel == "#" for pixel in row] for row in text.split()], np.float32)
+    rows = [[pixel == "#" for pixel in row] for row in text.split()]
+    rows = np.array(rows, np.float32)
     return rows.reshape(8, -1, 8).swapaxes(0, 1).reshape(-1, 64)
 
 
@@ -659,7 +671,7 @@ assert quality.accuracy > 0.95 > quality.baseline
 #
 # With one graph, Python is out of the way, and 56 pieces of work are left. Do you need them all?
 #
-# `race(mlp, batches, w0, w1)` prepares whatever it likes and returns an `async def` function `go`. Only `go()` counts, from its first call to its last end (NumPy before that is free), and it returns the eight results in order, which then belong to the caller. Before each run, the pinned arrays get new numbers. `mlp` is this page's, but any kernel, stream and trick is allowed, as long as the device does the work and Python never blocks (so `await`, and no `synchronize`).
+# `race(mlp, batches, w0, w1)` prepares whatever it likes and returns an `async def` function `go`. Only `go()` counts, from its first call to its last end (NumPy before that is free), and it returns the eight results in order, which then belong to the caller. Before each run, the pinned arrays get new numbers. Any kernel, stream and trick is allowed, as long as the device does the work and Python never blocks (so no `sync`, and no `synchronize`).
 
 
 # %% id=07-race starter
@@ -721,7 +733,7 @@ whose = "your" if own is race else "our"
 go = own(mlp, eight, w0, w1)
 lap = await recorded(go)
 us = [f"{max(span.end for span in t.device_spans):.0f}" for t in (loop, as_graph, lap)]
-titles = ["four batches, a plain loop", "four batches, your graph", f"eight batches, {whose} race"]
+titles = ["four batches, a plain loop", "four, your graph", f"eight, {whose} race"]
 agt.compare_timelines(
     [loop, as_graph, lap],
     titles,
@@ -730,7 +742,7 @@ agt.compare_timelines(
 )
 
 # %% [markdown] id=view-read
-# That was the mountain. At its foot, four batches took forty calls, and the device waited for each. Up here it's one. Now the two short ones again, so close that you see them:
+# At the foot, four batches took forty calls, and the device waited for each. Up here it's one. The two short ones again, close up:
 
 # %% id=view-close
 agt.compare_timelines(
@@ -757,9 +769,9 @@ if device.simulated:
     assert lap.metrics().makespan < 45
 
 # %% [markdown] id=view-why
-# In our race, the device does eight batches on *one* stream in 38 µs, and it took 39 for four on four streams. How can twice the work take less? A GEMM of 512 rows is as quick as one of 64, because the device has room. The `matvec` takes twice as long, but one long copy takes less than half the time of four short ones. So the best way to have eight batches overlap is to make one of them. Streams are for work that you can't put together.
+# In our race, the device does eight batches on *one* stream in 38 µs, and it took 39 for four on four streams. How can twice the work take less? A GEMM of 512 rows is as quick as one of 64, because the device has room, and one long copy takes less than half the time of four short ones. So the best way to have eight batches overlap is to make one of them. Streams are for work that you can't put together.
 #
-# What's left is to use it. Let your drawings, and a face, join the digits on their way through your race. Draw whatever you like. Now that you know the stencil, can you draw a 0 that it doesn't take for a 3?
+# Let your drawings, and a face, join the digits on their way through your race. Can you draw a 0 that it doesn't take for a 3?
 
 # %% id=yours
 face = drawn("""
@@ -776,8 +788,8 @@ mine = [*pictures, *face]
 eight[7][-len(mine) :] = mine
 answers = (await go())[7]
 show(eight[7][-8:], answers[-8:])
-taken = ["a 3" if number > digits.threshold else "no 3" for number in answers[-len(mine) :]]
-print(f"In {us[2]} µs, {whose} race looks at 512 pictures. It takes yours for:", ", ".join(taken))
+taken = ["a 3" if score > digits.threshold else "no 3" for score in answers[-3:]]
+print(f"{whose} race looks at 512 pictures in {us[2]} µs. Yours are:", *taken)
 
 # %% id=check-yours tags=asserts
 due = np.maximum(mine @ digits.w0 @ digits.w1, 0)
@@ -787,7 +799,7 @@ eight[7][:] = digits.batches[3]  # the cells above may run again
 # %% [markdown] id=whole
 # ## The whole program
 #
-# That's the page in one piece, in order. In a file, its last line would be `asyncio.run(program(...))`. It starts the batches as tasks, as the Rust program `async_mlp` of the cuda-oxide project does, which this page rebuilds.
+# That's the page in one piece, in order. It starts the batches as tasks, as the Rust program `async_mlp` of cuda-oxide does, which this page rebuilds.
 
 
 # %% id=program
@@ -813,8 +825,8 @@ def mlp(x, w0, w1):
 
     def stages(arrays):
         x, hidden, output = arrays
-        product = gemm(x, w0, hidden)
-        return product.and_then(lambda hidden: matvec(hidden, w1, output)).and_then(relu)
+        product = gemm(x, w0, hidden).and_then(lambda h: matvec(h, w1, output))
+        return product.and_then(relu)
 
     room = agt.zip(agt.h2d(x, "x"), agt.zeros((n, w0.shape[1])), agt.zeros(n))
     return room.and_then(stages).to_host()
@@ -830,7 +842,8 @@ async def program(inputs):
     counts.append(w0.share_count)
     for i, result in enumerate(results):
         ok = "[ReLU OK]" if min(result) >= 0 else "[ReLU FAILED]"
-        print(f"Batch {i}: {result.size} elements, first 8 = {result[:8].round(5)} {ok}")
+        first = f"{result.size} elements, first 8 = {result[:8].round(5)}"
+        print(f"Batch {i}: {first} {ok}")
     return results, counts
 
 # %% id=07-handles guess
@@ -866,23 +879,21 @@ reveal("07-handles", counts)
 #   four streams               355.2 µs          20%      0.0 µs    0%      1.03
 #   prepared                   112.5 µs          58%      3.7 µs    6%      3.26
 #   graph                       39.3 µs          83%     20.2 µs   62%      9.33
-#   A device that is busy for less than half of the time waits for Python: no stream helps.
+#   A device that is busy for less than half of the time waits for Python.
 # SUCCESS: All batches completed.
 # ```
 #
-# Try `--input digits`, `--how graph` or `--plot graph.png`. (The digits after the decimal point are those of a `float32`, and ours above were rounded.)
+# Try `--input digits`, `--how graph` or `--plot graph.png`.
 
 # %% [markdown] id=real
-# It's a toy, with matrices of 64 x 64 and three kernels. But its structure is that of the real thing:
+# It's a toy, but with the structure of the real thing:
 #
 # | a server in earnest | here |
 # |---|---|
 # | The weights are loaded once, and all requests use them | `upload`, `share` |
 # | Each request is a pipeline | `mlp`: `zip`, `and_then`, `to_host` |
 # | Requests are at work at the same time | tasks, or the branches of a graph |
-# | Streams are chosen for you | the default policy gives each task the next of four |
-# | Memory is given back when the device is done with it | an operation holds its arrays, a task its handle |
-# | Calls are written down once | `prepare`, `graph_on` |
+# # | Calls are written down once | `prepare`, `graph_on` |
 # | Requests are put together | your race, and `agt.Server` of [chapter 06](06_await.ipynb) |
 # | Kernels that use the device well | [02c](02c_tiles.ipynb), and the profiler of [chapter 08](08_profiling.ipynb) |
 
@@ -923,7 +934,10 @@ await all_at_once(batches, w0, w1)
 middle = device.now()
 await graph.launch()
 as_tasks, as_one = middle - begin, device.now() - middle
-print(f"Until four tasks have all results: {as_tasks:.0f} µs, and with one graph: {as_one:.0f}.")
+print(
+    f"Until four tasks have all results: {as_tasks:.0f} µs, and with one graph: "
+    f"{as_one:.0f}."
+)
 print("(Measured on a real H200, with the start of an event loop: 415 and 88 µs.)")
 
 # %% id=small-print-check tags=asserts
@@ -938,7 +952,9 @@ if device.simulated:
 # Now to work. More batches:
 
 # %% id=twelve-graph
-twelve = capture([mlp(x, w0, w1).named(f"batch {i}") for i, x in enumerate(3 * batches)], stream)
+twelve = capture(
+    [mlp(x, w0, w1).named(f"batch {i}") for i, x in enumerate(3 * batches)], stream
+)
 print(f"The device is done with four batches after {done:.0f} µs.")
 
 # %% id=07-twelve guess within=0.1
@@ -974,7 +990,10 @@ def made_up(dim):
 big = made_up(1024)
 one_big = await recorded(lambda: mlp(big[0][0], *big[1:]))
 for span in one_big.find("sgemm_naive") + one_big.find("matvec_naive"):
-    print(f"{span.name:13} {span.duration:4.0f} µs, {np.prod(span.detail['grid']):,} blocks")
+    print(
+        f"{span.name:13} {span.duration:4.0f} µs, {np.prod(span.detail['grid']):,} "
+        "blocks"
+    )
 length_big = sum(span.duration for span in one_big.device_spans)
 print(f"length {length_big:11.0f} µs, and four times that is {4 * length_big:.0f}")
 
@@ -995,7 +1014,8 @@ def ready(trace):
 def with_latency(trace):
     """Add a bar for each batch, as long as somebody waits for it."""
     return trace.with_lane(
-        "until ready", [(0, us, f"batch {i}: {us:.0f} µs") for i, us in enumerate(ready(trace))]
+        "until ready",
+        [(0, us, f"batch {i}: {us:.0f} µs") for i, us in enumerate(ready(trace))],
     )
 
 # %% id=07-large guess within=0.06
@@ -1060,13 +1080,18 @@ check("07-urgent", urgent)
 urgent = solved("07-urgent", urgent)
 hurried = await recorded(lambda: urgent([mlp(x, *big[1:]) for x in big[0]]))
 print("batch              0     1     2     3   mean")
-for name, trace in (("one stream", one_large), ("four streams", four_large), ("urgent", hurried)):
+for name, trace in (
+    ("one stream", one_large),
+    ("four streams", four_large),
+    ("urgent", hurried),
+):
     times = [*ready(trace), np.mean(ready(trace))]
     print(f"{name:13}", *[f"{us:5.0f}" for us in times], "µs")
 with_latency(hurried).plot(
     title="1024 x 1024, four streams, and the first batch is urgent",
     lanes=("host", "streams"),
-    lesson=f"Batch 0 is back after {ready(hurried)[0]:.0f} µs. Only then do the others begin.",
+    lesson=f"Batch 0 is back after {ready(hurried)[0]:.0f} µs. Only then do the others "
+    "begin.",
 )
 
 # %% [markdown] id=urgent-read

@@ -18,7 +18,16 @@ from itertools import pairwise
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course import check, guess, hint, progress, reveal, score, solution, solved
+from asyncgpu_course import (
+    check,
+    guess,
+    hint,
+    progress,
+    reveal,
+    score,
+    solution,
+    solved,
+)
 from asyncgpu_tutor.commands.mlp import forward, upload
 
 device = agt.use("auto")
@@ -35,7 +44,7 @@ h200_calls = agt.Trace.load_recording("09_cuda_graphs_by_calls")
 h200_calls.plot(
     title="Three tokens on an H200",
     lanes=("host", "streams"),
-    lesson="A thin kernel after each call. Most of the stream is empty, between kernels and between tokens.",
+    lesson="A thin kernel after each call, and most of the stream is empty.",
 )
 
 # %% id=question-numbers
@@ -43,7 +52,7 @@ layers = h200_calls.find("layer")
 usual = float(np.median([span.duration for span in layers]))
 apart = float(np.median([b.start - a.start for a, b in pairwise(layers)]))
 share = h200_calls.metrics().device_active / h200_calls.metrics().makespan
-print(f"A layer takes {usual:.1f} µs, and the next one begins {apart:.0f} µs after it did.")
+print(f"A layer takes {usual:.1f} µs, and {apart:.0f} µs later the next one begins.")
 print(f"The GPU is at work for {share:.0%} of the time.")
 
 # %% [markdown] id=question-read
@@ -64,8 +73,8 @@ assert "host-bound" in {finding.name for finding in agt.diagnose(h200_calls)}
 
 # %% id=kernel
 layer = agt.Kernel(r"""
-extern "C" __global__ void layer(unsigned int n, const float* w, const float* x, float* y)
-{
+extern "C" __global__
+void layer(unsigned int n, const float* w, const float* x, float* y) {
     unsigned int row = blockIdx.x * blockDim.x + threadIdx.x;
     if (row < n) {
         float sum = 0.0f;
@@ -83,9 +92,10 @@ extern "C" __global__ void layer(unsigned int n, const float* w, const float* x,
 
 # %% id=network
 def make_network(layers, n=64, seed=0):
-    """Weights, on the host and on the device; and arrays for the input and for the output of each layer."""
+    """Weights, on the host and on the device; and arrays for what goes in and out."""
     rng = np.random.default_rng(seed)
-    host = rng.standard_normal((layers, n, n), dtype=np.float32) * np.float32(1.2 / n**0.5)
+    host = rng.standard_normal((layers, n, n), dtype=np.float32)
+    host *= np.float32(1.2 / n**0.5)
     weights = [agt.h2d(agt.pin(w), "w").sync() for w in host]
     arrays = [agt.zeros(n, name=f"x{i}").sync() for i in range(layers + 1)]
     return host, weights, arrays
@@ -123,7 +133,7 @@ print(first_answer[:3])
 # You can skim the next cell, which only has helpers for measuring. (`took` is on the host's clock, and a picture begins with the first call.)
 
 
-# %% id=helpers
+# %% id=helpers tags=helpers
 def recorded(op):
     """The trace of a run; on a real GPU of the quickest of five, after a warm-up."""
     if not device.simulated:
@@ -139,14 +149,14 @@ def recorded(op):
 def took(*runs, times=30):
     """For each run its median in µs, on the host's clock. A run ends with waiting."""
     clock = [[] for _ in runs]
-    for _ in range(1 if device.simulated else 1 + times):  # the simulated clock is always the same
+    for _ in range(1 if device.simulated else 1 + times):  # a simulated one is the same
         for run, seen in zip(runs, clock):
             start = device.now()
             run()
             seen.append(device.now() - start)
     return [float(np.median(seen[-times:])) for seen in clock]  # the first is a warm-up
 
-
+# %% id=by-call
 def by_call():
     network(weights, arrays).sync_on(stream)
 
@@ -224,13 +234,11 @@ assert capturing.device_spans == []
 launch = graph.launch()
 by_graph = recorded(launch)
 calls_us, graph_us = took(by_call, lambda: launch.sync_on(stream))
-print(
-    f"by calls {calls_us:.0f} µs, as a graph {graph_us:.0f} µs: {calls_us / graph_us:.1f} times faster"
-)
+print(f"{calls_us:.0f} and {graph_us:.0f} µs: {calls_us / graph_us:.1f} times faster")
 agt.compare_timelines(
     [by_calls, by_graph],
     ["eight calls", "one graph"],
-    lesson="The graph needs one short call. Its kernels follow each other without a gap.",
+    lesson="The graph needs one short call, and its kernels follow without a gap.",
 )
 
 # %% [markdown] id=read-gain
@@ -303,7 +311,8 @@ check("09-first-graph", replay)
 
 # %% id=tiny-graph
 times = agt.Kernel(r"""
-extern "C" __global__ void times(float factor, const float* x, float* y) { y[0] = factor * x[0]; }
+extern "C" __global__
+void times(float factor, const float* x, float* y) { y[0] = factor * x[0]; }
 """)
 
 number, result = agt.pinned(1), agt.pinned(1)
@@ -370,8 +379,7 @@ for i in (10, 20, 30):
     kept.append(answer)
     copied.append(answer.copy())
 
-print("kept:  ", *[a[0] for a in kept])
-print("copied:", *[a[0] for a in copied])
+print("kept:", *[a[0] for a in kept], "  copied:", *[a[0] for a in copied])
 
 # %% id=misconception-result-check tags=asserts
 assert [a[0] for a in kept] == [60, 60, 60]
@@ -386,7 +394,8 @@ assert [a[0] for a in copied] == [20, 40, 60]
 
 # %% id=token-loop
 answer_there = agt.pinned(64)
-step = agt.zip(network(weights, arrays), agt.d2h(y.borrow(), out=answer_there)).last().named("step")
+back = agt.d2h(y.borrow(), out=answer_there)
+step = agt.zip(network(weights, arrays), back).last().named("step")
 graph = step.graph_on(stream)
 
 
@@ -395,7 +404,7 @@ async def token_loop(tokens):
     for token in tokens:
         graph.update(agt.memcpy(x.borrow(), token))
         answer = await graph.launch()
-        words.append(int(answer.argmax()))  # a number for the word; the answer is used up
+        words.append(int(answer.argmax()))  # the word's number; the answer is used up
     return words
 
 
@@ -406,7 +415,7 @@ with agt.record() as looped:
 looped.plot(
     title="Three tokens: an update and a launch for each",
     lanes=("host", "streams"),
-    lesson="For each token, Python updates the graph (three boxes) and launches it (a short one).",
+    lesson="For each token, an update of the graph (three boxes) and a launch.",
 )
 
 # %% [markdown] id=token-read
@@ -439,7 +448,7 @@ def with_pauses(trace):
 
 
 # %% id=whole-before
-print(f"On this device, a graph makes one token {calls_us / graph_us:.1f} times as fast.")
+print(f"A graph makes one token {calls_us / graph_us:.1f} times as fast here.")
 
 # %% id=09-whole guess within=0.1
 # How many times as fast does a graph make the H200's three tokens, in a loop like the one above?
@@ -474,9 +483,8 @@ reveal("09-whole", f"{h200_calls.metrics().makespan / whole_us:.2f}", picture, *
 
 # %% id=slot-loop
 slot = agt.pinned(64)
-whole_step = agt.zip(
-    agt.memcpy(x.borrow(), slot), network(weights, arrays), agt.d2h(y.borrow(), out=answer_there)
-)
+copy, back = agt.memcpy(x.borrow(), slot), agt.d2h(y.borrow(), out=answer_there)
+whole_step = agt.zip(copy, network(weights, arrays), back)
 slot_graph = whole_step.last().named("whole step").graph_on(stream)
 
 
@@ -497,12 +505,13 @@ agt.compare_timelines(
     [with_pauses(looped), with_pauses(slotted)],
     ["an update and a launch for each token", "a slot and a launch for each token"],
     lanes=("host", "streams"),
-    lesson="Below, a launch is all that the host asks for: the copy is on the list. The pauses are shorter.",
+    lesson="Below, the copy is on the list, and the pauses are shorter.",
 )
 
 # %% id=slot-gain
 for title, loop in (("update and launch", looped), ("slot and launch", slotted)):
-    print(f"{title}: {sum(end - begin for begin, end in pauses(loop)):.0f} µs of pauses")
+    us = sum(end - begin for begin, end in pauses(loop))
+    print(f"{title}: {us:.0f} µs of pauses")
 print("the same words?", words_by_slot == words)
 
 # %% id=whole-check tags=asserts
@@ -570,7 +579,7 @@ with agt.record() as fed_back:
 fed_back.plot(
     title="Three steps, each on the output of the one before",
     lanes=("host", "streams"),
-    lesson="The host is done early and waits once. Between the rows of kernels there are only the copies.",
+    lesson="The host is done early, and only copies are between the rows of kernels.",
 )
 
 # %% id=feedback-check tags=asserts
@@ -620,14 +629,12 @@ reveal("09-branches", f"{four_us:.0f}", longer=longer)
 # %% id=overlap-branches
 branched = agt.overlap(*models).named("four models").graph_on(stream).launch()
 (branched_us,) = took(lambda: branched.sync_on(stream))
-print(
-    f"as zip {four_us:.0f} µs, as overlap {branched_us:.0f} µs, and one model alone {one_us:.0f} µs"
-)
+print(f"zip {four_us:.0f} µs, overlap {branched_us:.0f}, one model {one_us:.0f}")
 agt.compare_timelines(
     [recorded(agt.overlap(*models)), recorded(four), recorded(branched)],
     ["overlap, by calls", "zip, as a graph", "overlap, as a graph"],
     lanes=("host", "streams"),
-    lesson="A staircase, then one line, and then four streams that begin almost at once.",
+    lesson="A staircase, then one line, then four streams that begin almost at once.",
 )
 
 # %% [markdown] id=overlap-read
@@ -656,7 +663,7 @@ for weights_i, _, arrays_i in nets:
 
 # %% id=wide
 def gain(n):
-    """Four layers of this width, by calls and as a graph: how many times as fast, and both traces."""
+    """Four layers of this width, by calls and as a graph."""
     _, weights, arrays = make_network(layers=4, n=n)
     launch = network(weights, arrays).graph_on(stream).launch()
     us, us_graph = took(
@@ -664,15 +671,15 @@ def gain(n):
     )
     traces = [recorded(network(weights, arrays)), recorded(launch)]
     one_layer = np.median([span.duration for span in traces[0].find("layer")])
-    row = f"{n:5} {us:7.0f} µs {us_graph:9.0f} µs {one_layer:9.0f} µs {us / us_graph:9.2f}"
-    return us / us_graph, traces, row
+    gained = us / us_graph
+    row = f"{n:5} {us:7.0f} µs {us_graph:9.0f} µs {one_layer:9.0f} µs {gained:9.2f}"
+    return gained, traces, row
 
 
 _, wide_weights, wide_arrays = make_network(layers=4, n=512)
 wide_layers = recorded(network(wide_weights, wide_arrays)).find("layer")
 wide_us = float(np.median([span.duration for span in wide_layers]))
-starts = [span.start for span in by_calls.find("layer")]  # of the thin ones
-call_us = float(np.median(np.diff(starts)))
+call_us = float(np.median(np.diff([span.start for span in by_calls.find("layer")])))
 print(f"At a width of 512 a layer takes {wide_us:.0f} µs, and a call {call_us:.0f} µs.")
 
 # %% id=09-wide guess within=0.08
@@ -799,7 +806,7 @@ agt.compare_timelines(
     [said_by_calls, said_by_graph],
     ["four conversations, by calls", "the same, by a graph"],
     lanes=("host", "engines"),
-    lesson="Below, the list is written first (`prepare`), and then read again for each word.",
+    lesson="Below, the list is written once (`prepare`), and read again for each word.",
 )
 
 # %% id=farewell-check tags=asserts
@@ -829,7 +836,7 @@ progress("09")
 # %% [markdown] id=encores
 # ## Encores
 #
-# *The chapter is done. These are for the day on which you put a graph into production: when it has paid for itself, what it can't hold, how to capture a pipeline that allocates, and how to serve requests of any shape, many at a time.*
+# *For the day on which you put a graph into production: when it has paid for itself, what it can't hold, how to capture what allocates, and how to serve requests of any shape.*
 #
 # ### How many runs before it pays?
 #
@@ -854,20 +861,23 @@ def explored(count, how):
     return trace.from_first()
 
 
-runs = {(count, how): explored(count, how) for count in range(1, 7) for how in ("calls", "graph")}
+which = [(count, how) for count in range(1, 7) for how in ("calls", "graph")]
+runs = {one: explored(*one) for one in which}
 us = {run: trace.metrics().makespan for run, trace in runs.items()}
 for n in range(1, 7):
-    print(f"{n} tokens: {us[n, 'calls']:3.0f} µs by calls, {us[n, 'graph']:3.0f} µs by a graph")
+    calls, graph = us[n, "calls"], us[n, "graph"]
+    print(f"{n} tokens: {calls:3.0f} µs by calls, {graph:3.0f} µs by a graph")
 
 # %% id=explore-pair
 agt.compare_timelines(
     [runs[2, "calls"], runs[2, "graph"]],
     ["two tokens, by calls", "two tokens, by a graph"],
-    lesson="During the capture (`prepare`) nothing runs on the device. The graph is ahead all the same.",
+    lesson="During the capture (`prepare`) nothing runs on the device. The graph is "
+    "ahead all the same.",
 )
 
 # %% [markdown] id=explore-read
-# One token is quicker by calls, and from the second on the graph is ahead, because writing the list costs about as much as one run by calls. From then on each run saves two thirds. (On a real GPU the driver may take longer to get the list ready, so it may be a few tokens more.) In general:
+# One token is quicker by calls, and from the second on the graph is ahead, because writing the list costs about as much as one run by calls. From then on each run saves two thirds. (On a real GPU it may be a few tokens more.) In general:
 #
 # ```text
 #                 cost of the capture
@@ -887,7 +897,7 @@ assert 0.7 < (us[1, "graph"] - by_graph_us - us[1, "calls"] + by_call_us) / by_c
 # %% [markdown] id=exercise-break-even
 # ### Exercise: when does it pay?
 #
-# Measure it, for any operation. `make()` describes one anew each time, as a program without a graph would. Return the smallest number of runs, an `int`, from which on it is quicker to capture once and launch than to describe and run. `agt.current_device().now()` is the host's clock, in µs.
+# `make()` describes an operation anew each time, as a program without a graph would. Return the smallest number of runs, an `int`, from which on it's quicker to capture once and launch. `agt.current_device().now()` is the host's clock, in µs.
 #
 # The measuring is the exercise: when does a run end? (A launch always saves something here. Anything can disturb a single run, so take the quickest of five.)
 
@@ -938,7 +948,7 @@ check("09-break-even", break_even)
 #
 # A list has to name addresses, and Python has to write it to the end. So we refuse three things.
 #
-# - **Making an array.** The list needs addresses, and an array that's made anew for each run has none to write down. (CUDA does have nodes that allocate, from a pool you don't see. We'd rather you saw it.)
+# - **Making an array.** An array that's made anew for each run has no address to write down. (CUDA does have nodes that allocate, from a pool you don't see.)
 # - **Reading pageable memory.** CUDA would write the address down, but nothing would keep such an array alive and in its place until the last launch.
 # - **Waiting.** Nothing runs during a capture, so you'd wait for a long time.
 #
@@ -1021,7 +1031,7 @@ check("09-no-allocation", capturable)
 # %% [markdown] id=prepared
 # ### Somebody else's pipeline
 #
-# The MLP of chapter 7 allocates in every batch, so you can't capture it as it is. Chapter 7 also has the solution: `op.prepare()` runs the functions of an operation once, allocates its arrays and packs its arguments. What's left is a list of calls *and the memory that goes with it*. `prepared.launch()` makes these calls again, one by one, but without describing anything again. And because that launch allocates nothing, it can be captured. (Calls that record an event or wait for one become no nodes, but the edges between them.)
+# The MLP of chapter 7 allocates in every batch, so you can't capture it as it is. Chapter 7 also has the solution: `op.prepare()` runs the functions of an operation once, allocates its arrays and packs its arguments. What's left is a list of calls *and the memory that goes with it*. `prepared.launch()` makes these calls again, one by one. It allocates nothing, so it can be captured. (Events become no nodes, but the edges between nodes.)
 
 # %% id=prepare
 inputs = agt.data.seed_inputs(dim=64, batches=4)
@@ -1055,11 +1065,12 @@ agt.compare_timelines(
     [recorded(op) for op in (four_batches(), launch_prepared, launch_graph)],
     list(ways),
     lanes=("host", "streams"),
-    lesson="Prepared, the calls are shorter. As a graph there is one, and four streams work at once.",
+    lesson="Prepared, the calls are shorter. As a graph there is one, and four streams "
+    "work at once.",
 )
 
 # %% [markdown] id=measured
-# How close is that to the best you can do? Here are figures measured on an H200 (driver 580.159, CuPy 14.2, Python 3.12, 22 November 2026), next to the same work written by hand with CuPy. Four batches, in microseconds:
+# How close is that to the best you can do? Four batches on an H200 (driver 580.159, CuPy 14.2, Python 3.12, 22 November 2026), next to the same work written by hand with CuPy, in microseconds:
 #
 # | matrices | one batch, by hand | four streams, by hand | described anew | prepared | our graph | CuPy's graph |
 # |---|---|---|---|---|---|---|
@@ -1067,7 +1078,7 @@ agt.compare_timelines(
 # | 256 x 256 | 77 | 174 | 342 | 169 | 135 | 129 |
 # | 512 x 512 | 185 | 416 | 485 | 416 | 417 | 414 |
 #
-# In the first row, four batches as a graph take 41 to 50 µs, where a single one by hand takes 33 to 35. In the last row the graph gains nothing over four streams, because the kernels are long enough to hide every call.
+# In the last row the graph gains nothing over four streams, because the kernels are long enough to hide every call.
 
 # %% id=prepared-check tags=asserts
 expected = np.maximum(inputs.batches @ inputs.w0 @ inputs.w1, 0)
@@ -1129,7 +1140,7 @@ check("09-shapes", make_server)
 # %% [markdown] id=twice-text
 # ### A second list?
 #
-# If you have a second stream, do you need a second list? Let's launch *one* graph on both streams, one right after the other. It has 48 layers, so that it isn't over before the second launch arrives.
+# Does a second stream need a second list? Let's launch *one* graph on both streams, one right after the other. It has 48 layers, to be busy when the second launch arrives.
 
 
 # %% id=twice-models
@@ -1152,7 +1163,10 @@ def both(first, second):
 deep_op = deep_model(0)
 deep = deep_op.graph_on(stream).launch()
 deep_us, same_us = took(lambda: deep.sync_on(stream), lambda: both(deep, deep))
-print(f"one launch: {deep_us:.0f} µs, two of the same graph on two streams: {same_us:.0f} µs")
+print(
+    f"one launch: {deep_us:.0f} µs, two of the same graph on two streams: "
+    f"{same_us:.0f} µs"
+)
 
 # %% [markdown] id=again-text
 # You do. CUDA makes the second launch of a graph wait for the first, even on another stream. (Both write into the same arrays, after all.) So let's write the list twice:
@@ -1197,7 +1211,8 @@ agt.compare_timelines(
     [launched_twice(deep, deep), launched_twice(deep, another)],
     ["the same graph twice", "two graphs"],
     lanes=("host", "streams"),
-    lesson="The same graph twice: one after the other, on two streams. Two graphs: side by side.",
+    lesson="The same graph twice: one after the other, on two streams. Two graphs: "
+    "side by side.",
 )
 
 # %% id=twice-check tags=asserts
@@ -1224,7 +1239,8 @@ async with agt.Server(lambda slot: forward(slot, w0, w1), (64, 64), lanes=4) as 
 served.plot(
     title=f"{len(requests)} requests on four lanes",
     lanes=("host", "streams"),
-    lesson="One short call for each request. A stream gets its next when the host has heard that it's free.",
+    lesson="One short call for each request. A stream gets its next when the host has "
+    "heard that it's free.",
 )
 
 # %% [markdown] id=server-gap

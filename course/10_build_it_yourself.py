@@ -24,7 +24,16 @@ from pathlib import Path
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course import check, guess, hint, progress, reveal, score, solution, solved
+from asyncgpu_course import (
+    check,
+    guess,
+    hint,
+    progress,
+    reveal,
+    score,
+    solution,
+    solved,
+)
 
 device = agt.use("auto")
 stream = agt.create_stream()
@@ -37,8 +46,8 @@ device
 
 # %% id=kernel
 SOURCE = r"""
-extern "C" __global__ void hunt(unsigned int steps, const unsigned int* next, unsigned int* place)
-{
+extern "C" __global__
+void hunt(unsigned int steps, const unsigned int* next, unsigned int* place) {
     unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
     unsigned int here = place[i];
     for (unsigned int s = 0; s < steps; s++) {
@@ -67,7 +76,9 @@ their_hunt = agt.Kernel(SOURCE)
 def their_job(steps):
     return (
         agt.h2d(start, "places")
-        .and_then(lambda places: their_hunt(steps, trails, places.partition(64)).output())
+        .and_then(
+            lambda places: their_hunt(steps, trails, places.partition(64)).output()
+        )
         .to_host()
         .named("job")
     )
@@ -165,11 +176,11 @@ def d2h(array):
 
 # %% id=submit
 def submit(op, stream):
-    """Enqueue the work of `op` on this stream, without waiting. Returns what the op returns."""
+    """Enqueue the work of `op` on this stream, without waiting; returns its result."""
 
     def enqueue(context):
         result = op(context)
-        return agt.value(result)  # the library wants an operation: this one has its result ready
+        return agt.value(result)  # an operation, as the library wants, with its result
 
     return agt.with_context(enqueue).named("job").async_on(stream)
 
@@ -188,6 +199,8 @@ with agt.record() as trace:
 
 print("run:      ", [span.name for span in trace.device_spans])
 print(op)
+
+# %% id=submit-check tags=asserts
 assert [span.name for span in trace.device_spans] == ["h2d"]
 
 # %% [markdown] id=submit-read
@@ -403,6 +416,8 @@ two = zip_ops(chain(h2d(start), leg(STEPS)), chain(h2d(start), leg(STEPS)))
 with agt.record() as trace:
     found = run(chain(two, lambda both: zip_ops(*map(d2h, both))), stream)
 print([span.name for span in trace.device_spans])
+
+# %% id=zipped-check tags=asserts
 assert all((places.numpy() == in_numpy(STEPS)).all() for places in found)
 
 # %% [markdown] id=policy-text
@@ -689,7 +704,7 @@ own = [*(("you", line) for line in wrote), *(("given", line) for line in handed)
 folder = Path(agt.__file__).parent
 files = [*folder.glob("ops/*.py"), *folder.glob("run/*.py")]
 texts = [file.read_text(encoding="utf-8") for file in files]
-library = [pair for text in texts for pair in zip(kinds(text), lines(text), strict=True)]
+library = [pair for text in texts for pair in zip(kinds(text), lines(text))]
 
 print(f"your machine: {len(own)} lines, and you wrote {len(wrote)} of them")
 if missing:
@@ -729,6 +744,8 @@ except agt.errors.UseAfterMoveError as error:
     print("theirs:", str(error).partition(".")[0])
 else:
     raise AssertionError("the second use was not refused")
+
+# %% id=moved-check tags=asserts
 assert (answer.numpy() != in_numpy(STEPS)).any()
 
 # %% [markdown] id=adds-table
@@ -798,7 +815,8 @@ traces = []
 for together in (zip_ops, overlap):
     before, *arms, after = [run(h2d(start), stream) for _ in range(6)]
     last = hunt(STEPS // 2, after)
-    middle = together(*[hunt(n * STEPS // 2, places) for n, places in enumerate(arms, 1)])
+    hunts = [hunt(n * STEPS // 2, places) for n, places in enumerate(arms, 1)]
+    middle = together(*hunts)
     with agt.record() as trace:
         run(chain(hunt(STEPS // 2, before), lambda _: middle, lambda _: last), stream)
     traces.append(trace)
@@ -807,7 +825,7 @@ agt.compare_timelines(
     traces,
     ["zip_ops", "overlap"],
     lanes=("streams",),
-    lesson="The same six hunts. Below, four fork when the first is over, and the last waits for the slowest.",
+    lesson="Below, four fork when the first is over, and the last waits for them all.",
 )
 
 # %% id=challenge-score-check tags=asserts
@@ -909,10 +927,13 @@ with agt.record() as trace:
 
 (copy,) = trace.find("d2h")
 asked = max(span.end for span in trace if span.kind == "call")
-trace.with_lane("the event", [(min(asked, copy.start), copy.start, "holds stream 2 back")]).plot(
+trace.with_lane(
+    "the event", [(min(asked, copy.start), copy.start, "holds stream 2 back")]
+).plot(
     title="One source, two callers",
     lanes=("streams",),
-    lesson="One hunt for both. Stream 2 is asked for its copy during the hunt, and the event holds it back.",
+    lesson="One hunt for both. Stream 2 is asked for its copy during the hunt, and the "
+    "event holds it back.",
 )
 
 # %% id=run-shared-check tags=asserts
@@ -1045,7 +1066,9 @@ print([part.__name__ for part in [*parts, shared] if "agt" in source_of(part)])
 # %% id=capture
 explorers = run(h2d(start), stream)
 twice_around = zip_ops(hunt(STEPS, explorers), hunt(STEPS, explorers))
-graph = agt.with_context(lambda context: agt.value(twice_around(context))).graph_on(stream)
+graph = agt.with_context(lambda context: agt.value(twice_around(context))).graph_on(
+    stream
+)
 print(graph)
 
 # %% [markdown] id=capture-read
@@ -1075,7 +1098,9 @@ class ListStream:
         self.todo.append(lambda: event.reached)
 
     def step(self):
-        if self.todo and self.todo[0]() is not False:  # False: an event that hasn't come
+        if (
+            self.todo and self.todo[0]() is not False
+        ):  # False: an event that hasn't come
             self.todo.pop(0)
 
 
@@ -1123,7 +1148,9 @@ def fill(array):
 
 
 def reader(name):
-    return chain(source, lambda array: chain(slow(name, lambda _: None), lambda _: value(array)))
+    return chain(
+        source, lambda array: chain(slow(name, lambda _: None), lambda _: value(array))
+    )
 
 
 source = shared(slow("the source", fill))

@@ -27,8 +27,9 @@ from simgpu.errors import KernelFault
 
 LANES = 16384  # threads times turns that are computed at once, at most
 _OFTEN = (
-    32  # of so many parts of the budget of steps, a loop takes one before it is asked for its end
+    64  # of so many parts of the budget of steps, a loop takes one before it is asked for its end
 )
+_DOUBLINGS = 128  # turns in which any whole number is 0 or beyond its type, times or by 2
 LEAST = 4  # turns for which it is worth it to compute them at once
 # Operators whose operands may have a row for each turn; a division looks at each lane.
 _OPERATORS = {
@@ -75,7 +76,7 @@ def ends_in_time(loop: Loop) -> Callable[[Team, Mask, int, int], None] | None:
 
     It is known where a counter goes to a bound, and a turn changes neither that nor its pace; else None.
     """
-    counter, test, step = _counter(loop), loop.test.run, loop.step.run
+    counter, test, step = _counter(loop, "*/+-<<>>"), loop.test.run, loop.step.run
     bound = None if loop.condition is None else form.bare(loop.condition)
     given = (form.RegisterWrite, form.ReferenceBind)
     below = form.instructions_below(loop.body)
@@ -83,24 +84,60 @@ def ends_in_time(loop: Loop) -> Callable[[Team, Mask, int, int], None] | None:
     if counter is None or test is None or step is None or not isinstance(bound, form.Operation):
         return None
     read = {counter} | form.read_by(*loop.test.steps, *loop.step.steps)
-    if bound.op not in ("<", "<=", ">", ">=") or changed & read:
+    meets = _other_side(bound, counter) if bound.op == "!=" else None
+    if bound.op not in ("<", "<=", ">", ">=", "!=") or changed & read:
         return None
     kind, slot = counter.type, counter.slot
     assert isinstance(kind, Scalar)
+    adds = (form.counting(loop.step) or (None, "", None))[1] in ("+", "-")
+    wide = np.int64 if kind.is_integer else np.float64
 
     def evaluate(t: Team, m: Mask, turns: int, begun: int) -> None:
         budget, taken, start = t.launch.limits.step_budget, t.steps - begun, t.slots[slot]
         if t.endless or taken <= max(budget // _OFTEN, 0):
             return
+        if not adds:  # a number that doubles or halves is at its end long before
+            t.endless = kind.is_integer and turns > _DOUBLINGS
+            return
+        if bound.op == "!=" and meets is None:  # nothing tells, so it's charged late
+            t.endless = taken > budget // 8
+            return
         step(t, m)
-        stride = np.asarray(t.slots[slot], np.int64) - np.asarray(start, np.int64)
-        far = np.asarray(start, np.int64) + stride * (1 + (budget - t.steps) * turns // taken)
+        stride = np.asarray(t.slots[slot], wide) - np.asarray(start, wide)
+        most = 1 + (budget - t.steps) * turns // taken
+        far = np.asarray(start, wide) + stride * most
+        if meets is not None:
+            t.slots[slot] = start
+            left = np.broadcast_to(
+                np.asarray(meets(t), wide) - np.asarray(start, wide), t.layout.lanes
+            )
+            pace = np.broadcast_to(stride, t.layout.lanes)
+            count = left / np.where(pace == 0, np.nan, pace)
+            t.endless = not ((count >= 0) & (count <= most) & (count % 1 == 0) | (left == 0))[
+                m.index
+            ].all()
+            return
         t.slots[slot] = far.astype(start.dtype)[()]
         goes_on = t.array(test(t, m))[m.index].any()
         t.slots[slot], here = start, m.take(far)
-        t.endless = bool(goes_on and kind.lowest <= np.min(here) <= np.max(here) <= kind.highest)
+        holds = not kind.is_integer or kind.lowest <= np.min(here) <= np.max(here) <= kind.highest
+        t.endless = bool(goes_on and holds)
 
     return evaluate
+
+
+def _other_side(bound: form.Operation, counter: Variable) -> Callable[[Team], Any] | None:
+    """What a counter is compared with, if that is a constant or a register."""
+    sides = [form.bare(part) for part in bound.parts]
+    mine = [isinstance(side, form.Read) and side.variable is counter for side in sides]
+    if sum(mine) != 1:
+        return None
+    other = sides[mine[0]]  # of two, the one that is not mine
+    if isinstance(other, form.Constant):
+        return lambda t: other.value
+    if isinstance(other, form.Read) and other.whole and not other.variable.memory:
+        return lambda t: t.slots[other.variable.slot]
+    return None
 
 
 def _totals(steps: Sequence[Instruction]) -> list[tuple[int, Total]] | None:
@@ -119,18 +156,18 @@ def _totals(steps: Sequence[Instruction]) -> list[tuple[int, Total]] | None:
     return out or None
 
 
-def _counter(loop: Loop) -> Variable | None:
-    """The variable that goes up or down by the same at each turn, and on registers alone does it depend."""
+def _counter(loop: Loop, ops: str = "+-") -> Variable | None:
+    """The variable that goes on by the same at each turn, and on registers alone does it depend."""
     steps = [*loop.test.steps, *loop.step.steps]
     counts = form.RegisterWrite | form.Result | form.FixedCostOp
     rest = [step for step in steps if not isinstance(step, counts)]
     if not all(isinstance(step, IRValue) and _by_lane(step, False) for step in rest):
         return None
     variable, op, amount = form.counting(loop.step) or (None, "", None)
-    if variable is None or amount is None or op not in ("+", "-") or variable.memory:
+    if variable is None or amount is None or op not in ops or variable.memory:
         return None
-    whole = isinstance(variable.type, Scalar) and variable.type.is_integer
-    return variable if whole and variable not in form.read_by(amount) else None
+    number = isinstance(variable.type, Scalar) and (variable.type.is_integer or len(ops) > 2)
+    return variable if number and variable not in form.read_by(amount) else None
 
 
 def _by_lane(node: IRValue, memory: bool = True) -> bool:

@@ -290,13 +290,13 @@ class Team:
         """Count one loop iteration of the lanes of `mask`.
 
         A loop that is not `counted`, because nothing says when it ends, is charged for its work as well:
-        accesses take 20 to 50 times as long as a turn without any, and longer for many lanes. So is every
-        loop once one is known not to end in time.
+        accesses take 20 to 50 times as long as a turn without any, atomics more, and all of them longer for
+        many lanes. So is every loop once one is known not to end in time.
         """
         self.steps += 1
         if not counted or self.endless:
             accesses = self.clock - self.charged
-            self.steps += mask.n // 8192 + accesses * (2 + mask.n // 1024)
+            self.steps += mask.n // 8192 + accesses * (3 + mask.n // 1024)
         self.charged = self.clock
         self.launch.at = at
         if not self.steps & 15:

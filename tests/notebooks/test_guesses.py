@@ -29,7 +29,6 @@ which while whole without would"""
 # Read by hand: they share what the question is about, and don't say which answer is right.
 HARMLESS = {
     "08-line": "the names of the program's parts, before their times are shown",
-    "11-sand": "the table happens to be as wide",
 }
 PAGE_02 = ROOT / "notebooks/02_streams_and_events.ipynb"
 

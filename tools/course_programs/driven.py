@@ -81,7 +81,9 @@ async def newton_by_graph() -> Body:
     return body
 
 
+# ------------------------------------------------------------------ 11b: who hands out the jobs
 JOBS = 64
+QUEUES = "11b_without_a_barrier"  # the page
 
 
 def _jobs() -> tuple[DeviceArray, Stream]:
@@ -89,12 +91,12 @@ def _jobs() -> tuple[DeviceArray, Stream]:
     return agt.h2d(agt.pin(lengths), "lengths").sync().share(), agt.create_stream()
 
 
-@recorded("11_queue_by_launches", "64 small jobs, a launch for each")
+@recorded("11b_queue_by_launches", "64 small jobs, a launch for each")
 async def queue_by_launches() -> Body:
     """It takes the host longer to describe a job than the device to do it."""
     lengths, stream = _jobs()
-    work = on_page(LOOPS, "void queue(").partition("extern")[0]
-    one_job = agt.Kernel(work + on_page(LOOPS, "void one_job("))
+    work = on_page(QUEUES, "void queue(").partition("extern")[0]
+    one_job = agt.Kernel(work + on_page(QUEUES, "void one_job("), "one_job")
 
     async def body() -> None:
         results = agt.zeros(JOBS).sync_on(stream)
@@ -105,11 +107,11 @@ async def queue_by_launches() -> Body:
     return body
 
 
-@recorded("11_queue", "the same 64 jobs by one launch: sixteen blocks take them from a counter")
+@recorded("11b_queue", "the same 64 jobs by one launch: sixteen blocks take them from a counter")
 async def queue_by_worker() -> Body:
     """A kernel that stays."""
     lengths, stream = _jobs()
-    queue = agt.Kernel(on_page(LOOPS, "void queue(", "atomicAdd(next"))
+    queue = agt.Kernel(on_page(QUEUES, "void queue(", "atomicAdd(next"))
 
     async def body() -> None:
         given = agt.zip(agt.zeros(1, np.uint32), agt.zeros(JOBS))

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 TEN = (
     *("00-quicker", "01-meanwhile", "03-largest", "04-diamond", "06-prepare"),
-    *("06-limited", "08-gain", "07-capture", "11-queue", "12-oneshot"),
+    *("06-limited", "08-gain", "07-capture", "11b-queue", "12-oneshot"),
 )
 
 

@@ -9,7 +9,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 45 minutes, and 40 for the encores |
+# | Time | 40 minutes, and 30 for the encores |
 # | You need | [04_combinators](04_combinators.ipynb), [09_cuda_graphs](09_cuda_graphs.ipynb) and, from [07_async_mlp](07_async_mlp.ipynb), what a barrier is. You do not need a GPU |
 
 # %% id=setup

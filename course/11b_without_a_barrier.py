@@ -9,7 +9,7 @@
 #
 # | | |
 # |---|---|
-# | Time | an hour |
+# | Time | 50 minutes |
 # | You need | [11_the_gpu_decides](11_the_gpu_decides.ipynb) and [09_cuda_graphs](09_cuda_graphs.ipynb). You do not need a GPU |
 
 # %% id=setup
@@ -227,8 +227,8 @@ left = agt.d2h(sand.borrow()).sync_on(stream)
 
 def draw_left():
     draw_piles(
-        "Threes, but for lines of twos and ones: from each corner one runs inwards at 45 degrees, and they "
-        "meet in a line along the middle.",
+        "Threes, but for lines of ones: from each corner one runs inwards at 45 degrees, and they meet in a "
+        "line along the middle, with a 2 in its centre and a 0 at either end.",
         (f"after {count} waves", left),
     )
 
@@ -398,6 +398,7 @@ def by_graph():
 
 _, turning = recorded(by_graph, before=lay)
 graph_us, begun = turning.metrics().makespan, [q.start for q in turning.find("while")]
+print(f"Python asks: {asked_us:,.0f} µs. A graph, with all its turns: {graph_us:.0f} µs")
 picture = turning
 if device.simulated:
     turns = [(begun[k - 1], begun[k], f"turn {k}") for k in range(1, 5)]
@@ -409,7 +410,6 @@ agt.compare_timelines(
     lesson="In each turn: a question (here 'while'), a copy that lowers the flag, and "
     "a wave. The first question takes longer, because it also starts the loop.",
 )
-print(f"Python asks: {asked_us:,.0f} µs. A graph, with all its turns: {graph_us:.0f} µs")
 
 # %% [markdown] id=turns-text
 # If you only want the pile, and not the number of its waves, a few waves too many do no harm. Then put *four* waves into each turn, with the flag lowered just before the last.

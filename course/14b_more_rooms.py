@@ -681,7 +681,7 @@ reveal("14b-tenth", round(asked_seldom.metrics().makespan), **facts)
 # %% [markdown] id=walk-queue-text
 # ### A queue
 #
-# A launch for two houses is a waste, with a question or without. So keep a **queue** of houses in the GPU's memory, and one kernel. Its blocks take a house and look at its neighbours, and put a neighbour into the queue if this way to it is shorter than any before. It's the queue of chapter 11, but now those who take from it fill it as well. And there are no rounds any more, so a block may come to a house by a longer way first. Then the distance is corrected later, like the mix in room 5, and the house goes into the queue once more.
+# A launch for two houses is a waste, with a question or without. So keep a **queue** of houses in the GPU's memory, and one kernel. Its blocks take a house and look at its neighbours, and put a neighbour into the queue if this way to it is shorter than any before. It's the queue of [11b](11b_without_a_barrier.ipynb), but now those who take from it fill it as well. And there are no rounds any more, so a block may come to a house by a longer way first. Then the distance is corrected later, like the mix in room 5, and the house goes into the queue once more.
 #
 # Whoever finds the queue empty has a problem. Somebody else may still be at work, and may put something in. **How do you know that nothing will come any more?**
 

@@ -11,6 +11,7 @@ from asyncgpu_course.exercises.exercise import Exercise
 from asyncgpu_course.guesses import Revealed, guess, reveal, score
 from asyncgpu_course.outcome import Outcome, OutcomeWords
 from asyncgpu_course.several import several
+from asyncgpu_course.shown import shown
 
 __all__ = [
     "Exercise",
@@ -27,6 +28,7 @@ __all__ = [
     "reveal",
     "score",
     "several",
+    "shown",
     "solution",
     "solved",
 ]

@@ -234,7 +234,7 @@ __device__ Poll poll(unsigned int* cell, unsigned int& x)
 # - values[place] = x;
 # + values[place] = place;
 
-# %% id=12-channel cause="(line 5 of your text)"
+# %% id=12-channel cause="(line 6 of your text)"
 # - unsigned int place = atomicAdd(tail, 1u);
 # + unsigned int place = atomicAdd(tail, 1u) + 1;
 

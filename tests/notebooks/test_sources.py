@@ -91,11 +91,14 @@ def _ends_in_a_timeline(code: str) -> bool:
 
 
 # A notebook shows what its last line gives, and nothing of the lines before it. A timeline brings words for
-# those who cannot see it, and a cell that draws with matplotlib prints them.
+# those who cannot see it, and a cell that draws with matplotlib prints them or gives them to `shown`.
 SHOWN = {
     "a timeline": (TIMELINE, _ends_in_a_timeline),
     "the answer to a prediction": (re.compile(r"\.reveal\("), _ends_in_a_verdict),
-    "a picture": (re.compile(r"\bplt\.(?!rc)|analysis\.plot\("), re.compile(r"\bprint\(").search),
+    "a picture": (
+        re.compile(r"\bplt\.(?!rc)|analysis\.plot\("),
+        re.compile(r"\b(print|shown)\(").search,
+    ),
 }
 CHAPTERS = sorted((ROOT / "course").glob("*.py"))
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from asyncgpu_tutor.traces.trace import Trace
 
 _MOST_AT_ONCE = 128  # streams of which it is said which two ran together for longest
+_STRETCHES = 8  # of a page's own lane
 _MOST = 8000  # spans: in a picture of more, nobody could read a name either
 
 
@@ -48,7 +49,8 @@ def alt_text(trace: Trace, metrics: Metrics | None = None) -> str:
         for name, part, own in parts
     ]
     told = "; ".join(_pauses(trace, work))
-    return f"{head}in {took} {'; '.join(busy)}. {told[0].upper()}{told[1:]}."
+    lanes = "".join(_lanes(trace))
+    return f"{head}in {took} {'; '.join(busy)}. {told[0].upper()}{told[1:]}.{lanes}"
 
 
 def _work(trace: Trace) -> list[Span]:
@@ -116,6 +118,16 @@ def _pauses(trace: Trace, work: Sequence[Span]) -> Iterator[str]:
     first = next(span for span in work if span.start >= end and span.device == name)
     told = f"{duration(took)} from {duration(start)} on"
     yield f"the longest pause of the device, {told}, is before {_name(first)}"
+
+
+def _lanes(trace: Trace) -> Iterator[str]:
+    """Read out the lanes that a page has added: it did so to say something."""
+    own = (span for span in trace if "lane" in span.detail)
+    for lane, spans in grouped(own, lambda span: str(span.detail["lane"])).items():
+        said = [f"{s.name} from {s.start:.1f} to {s.end:.1f}" for s in spans[:_STRETCHES]]
+        more = len(spans) - len(said)
+        also = f"; and {count(more, 'more piece')}" if more > 0 else ""
+        yield f" Lane {lane}, in \u00b5s: {'; '.join(said)}{also}."
 
 
 def _name(span: Span) -> str:

@@ -23,6 +23,10 @@ def kernel(number: int, stream: int, start: float, end: float) -> Span:
         (Trace([kernel(0, 1, 0, 5), kernel(1, 2, 5, 9)]), "nothing on its 2 streams runs at the same time."),
         (Trace([kernel(0, 1, 0, 5), kernel(1, 1, 5, 9)]), "2 pieces of work run one after the other on one"),
         (Trace([kernel(0, 1, 0, 12_500)]), "12.50 ms"),
+        (Trace([kernel(0, 1, 0, 5)]).with_lane("call", [(k, k + 1, f"no {k}") for k in range(9)]),
+         "its last. Lane call, in µs: no 0 from 0.0 to 1.0; no 1 from 1.0 to 2.0; no 2"),
+        (Trace([kernel(0, 1, 0, 5)]).with_lane("call", [(k, k + 1, f"no {k}") for k in range(9)]),
+         "no 7 from 7.0 to 8.0; and 1 more piece."),
     ],
 )  # fmt: skip
 def test_it_is_told_in_words(trace: Trace, words: str) -> None:

@@ -305,7 +305,8 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, in
 
 
 # %% id=13-pipeline
-# - for (int piece = blockIdx.x * 4 + threadIdx.x; piece < pieces; piece += gridDim.x * 4) {
+# - int first = blockIdx.x * 4 + threadIdx.x;
+# - for (int piece = first; piece < pieces; piece += gridDim.x * 4) {
 # + for (int piece = blockIdx.x + gridDim.x * threadIdx.x; piece < pieces; piece += gridDim.x * 4) {
 # - if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
 # + if ((bytes[i] | 32) >= 'a' && (bytes[i] | 32) <= 'z') bytes[i] &= ~32;
@@ -327,7 +328,8 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, in
 
 
 # %% id=13-pipeline
-# - for (int piece = blockIdx.x * 4 + threadIdx.x; piece < pieces; piece += gridDim.x * 4) {
+# - int first = blockIdx.x * 4 + threadIdx.x;
+# - for (int piece = first; piece < pieces; piece += gridDim.x * 4) {
 # - int p = hostcall_begin(host);
 # - if (p < 0) return;
 # + int p = hostcall_begin(host);

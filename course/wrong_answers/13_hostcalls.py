@@ -283,7 +283,8 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, in
 
 # %% id=13-pipeline cause="the new file has 0 bytes"
 # - if (threadIdx.x >= 4) return;
-# - for (int piece = blockIdx.x * 4 + threadIdx.x; piece < pieces; piece += gridDim.x * 4) {
+# - int first = blockIdx.x * 4 + threadIdx.x;
+# - for (int piece = first; piece < pieces; piece += gridDim.x * 4) {
 # + if (threadIdx.x > 0) return;
 # + for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
 # - hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
@@ -292,7 +293,8 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, in
 
 # %% id=13-pipeline cause="the new file has 512 bytes"
 # - if (threadIdx.x >= 4) return;
-# - for (int piece = blockIdx.x * 4 + threadIdx.x; piece < pieces; piece += gridDim.x * 4) {
+# - int first = blockIdx.x * 4 + threadIdx.x;
+# - for (int piece = first; piece < pieces; piece += gridDim.x * 4) {
 # + if (threadIdx.x > 0) return;
 # + for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
 # - hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
@@ -301,7 +303,8 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, in
 
 # %% id=13-pipeline cause="of the new file is"
 # - if (threadIdx.x >= 4) return;
-# - for (int piece = blockIdx.x * 4 + threadIdx.x; piece < pieces; piece += gridDim.x * 4) {
+# - int first = blockIdx.x * 4 + threadIdx.x;
+# - for (int piece = first; piece < pieces; piece += gridDim.x * 4) {
 # + if (threadIdx.x > 0) return;
 # + for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
 # - for (int i = 0; i < n; ++i)
@@ -310,23 +313,26 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, in
 
 # %% id=13-pipeline cause="get below 130. Its calls were answered in 48 rounds"
 # - if (threadIdx.x >= 4) return;
-# - for (int piece = blockIdx.x * 4 + threadIdx.x; piece < pieces; piece += gridDim.x * 4) {
+# - int first = blockIdx.x * 4 + threadIdx.x;
+# - for (int piece = first; piece < pieces; piece += gridDim.x * 4) {
 # + if (blockIdx.x + threadIdx.x > 0) return;
 # + for (int piece = 0; piece < pieces; ++piece) {
 
 
-# %% id=13-pipeline cause="out of bounds: it has 2568 elements, valid are 0 to 2567 (and so do 2 more threads) (line 16 of your text)"
+# %% id=13-pipeline cause="out of bounds: it has 2568 elements, valid are 0 to 2567 (and so do 2 more threads) (line 17 of your text)"
 # - if (threadIdx.x >= 4) return;
-# - for (int piece = blockIdx.x * 4 + threadIdx.x; piece < pieces; piece += gridDim.x * 4) {
+# - int first = blockIdx.x * 4 + threadIdx.x;
+# - for (int piece = first; piece < pieces; piece += gridDim.x * 4) {
 # + if (threadIdx.x > 0) return;
 # + for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
 # - if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
 # + if (bytes[i * pieces * size] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
 
 
-# %% id=13-pipeline cause="kernel.cu:10:9: error: expected an expression"
+# %% id=13-pipeline cause="kernel.cu:11:9: error: expected an expression"
 # - if (threadIdx.x >= 4) return;
-# - for (int piece = blockIdx.x * 4 + threadIdx.x; piece < pieces; piece += gridDim.x * 4) {
+# - int first = blockIdx.x * 4 + threadIdx.x;
+# - for (int piece = first; piece < pieces; piece += gridDim.x * 4) {
 # + if (threadIdx.x > 0) return;
 # + for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
 # - if (p < 0) return;
@@ -434,7 +440,8 @@ class FreeStack:
 
 # %% id=13-pipeline cause="of the new file is 'z'"
 # - if (threadIdx.x >= 4) return;
-# - for (int piece = blockIdx.x * 4 + threadIdx.x; piece < pieces; piece += gridDim.x * 4) {
+# - int first = blockIdx.x * 4 + threadIdx.x;
+# - for (int piece = first; piece < pieces; piece += gridDim.x * 4) {
 # + if (threadIdx.x > 0) return;
 # + for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
 # - if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
@@ -511,7 +518,8 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, in
 
 # %% id=13-pipeline cause="look at what `hostcall_wait` returns, each time"
 # - if (threadIdx.x >= 4) return;
-# - for (int piece = blockIdx.x * 4 + threadIdx.x; piece < pieces; piece += gridDim.x * 4) {
+# - int first = blockIdx.x * 4 + threadIdx.x;
+# - for (int piece = first; piece < pieces; piece += gridDim.x * 4) {
 # + if (threadIdx.x > 0) return;
 # + for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
 # - bool ok = hostcall_wait(host, p);
@@ -524,7 +532,8 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, in
 
 # %% id=13-pipeline cause="look at what `hostcall_wait` returns, each time"
 # - if (threadIdx.x >= 4) return;
-# - for (int piece = blockIdx.x * 4 + threadIdx.x; piece < pieces; piece += gridDim.x * 4) {
+# - int first = blockIdx.x * 4 + threadIdx.x;
+# - for (int piece = first; piece < pieces; piece += gridDim.x * 4) {
 # + if (threadIdx.x > 0) return;
 # + for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
 # - ok = hostcall_wait(host, p);
@@ -568,7 +577,8 @@ def price_all(prices):
 
 # %% id=13-pipeline cause="`hostcall_begin` gives -1 where the host has stopped"
 # - if (threadIdx.x >= 4) return;
-# - for (int piece = blockIdx.x * 4 + threadIdx.x; piece < pieces; piece += gridDim.x * 4) {
+# - int first = blockIdx.x * 4 + threadIdx.x;
+# - for (int piece = first; piece < pieces; piece += gridDim.x * 4) {
 # + if (threadIdx.x > 0) return;
 # + for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
 # - if (p < 0) return;
@@ -576,7 +586,8 @@ def price_all(prices):
 
 # %% id=13-pipeline cause="of 16 packets 8 can be had in the end"
 # - if (threadIdx.x >= 4) return;
-# - for (int piece = blockIdx.x * 4 + threadIdx.x; piece < pieces; piece += gridDim.x * 4) {
+# - int first = blockIdx.x * 4 + threadIdx.x;
+# - for (int piece = first; piece < pieces; piece += gridDim.x * 4) {
 # + if (threadIdx.x > 0) return;
 # + for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
 # - hostcall_end(host, p);
@@ -1316,7 +1327,8 @@ async def answer(mail, rounds):
 
 
 # %% id=13-pipeline cause="of 16 packets 0 can be had in the end"
-# - for (int piece = blockIdx.x * 4 + threadIdx.x; piece < pieces; piece += gridDim.x * 4) {
+# - int first = blockIdx.x * 4 + threadIdx.x;
+# - for (int piece = first; piece < pieces; piece += gridDim.x * 4) {
 # - int p = hostcall_begin(host);
 # - if (p < 0) return;
 # + int p = hostcall_begin(host);
@@ -1337,7 +1349,8 @@ async def answer(mail, rounds):
 
 
 # %% id=13-pipeline cause="the new file has 192 bytes, and 807 is right"
-# - for (int piece = blockIdx.x * 4 + threadIdx.x; piece < pieces; piece += gridDim.x * 4) {
+# - int first = blockIdx.x * 4 + threadIdx.x;
+# - for (int piece = first; piece < pieces; piece += gridDim.x * 4) {
 # + for (int piece = blockIdx.x * 4 + threadIdx.x; piece < 24; piece += gridDim.x * 4) {
 
 
@@ -1430,7 +1443,8 @@ __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 
 # %% id=13-pipeline cause="(hold and wait)"
 # - if (threadIdx.x >= 4) return;
-# - for (int piece = blockIdx.x * 4 + threadIdx.x; piece < pieces; piece += gridDim.x * 4) {
+# - int first = blockIdx.x * 4 + threadIdx.x;
+# - for (int piece = first; piece < pieces; piece += gridDim.x * 4) {
 # - int p = hostcall_begin(host);
 # - if (p < 0) return;
 # + int p = hostcall_begin(host);
@@ -1445,7 +1459,8 @@ __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 
 # %% id=13-pipeline cause="takes 141 µs: get below 130. Its calls were answered in 4 rounds"
 # - if (threadIdx.x >= 4) return;
-# - for (int piece = blockIdx.x * 4 + threadIdx.x; piece < pieces; piece += gridDim.x * 4) {
+# - int first = blockIdx.x * 4 + threadIdx.x;
+# - for (int piece = first; piece < pieces; piece += gridDim.x * 4) {
 # + for (int piece = blockIdx.x * 32 + threadIdx.x; piece < pieces; piece += gridDim.x * 32) {
 
 

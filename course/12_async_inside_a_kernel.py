@@ -468,7 +468,7 @@ struct Letter {                               // a oneshot as a future
 
 __global__ void letters(const int* work, unsigned int* cells, long long* clocks)
 {
-    cooperative_groups::this_grid();          // cooperative: all four blocks run
+    cooperative_groups::this_grid();          // `agt` makes this launch cooperative
     long long begun = clock64();
     int k = blockIdx.x - 1;
     if (k >= 0) {
@@ -1015,7 +1015,7 @@ with agt.using("sim"):
         raise AssertionError("the missing lane was not seen")
 
 # %% [markdown] id=agree-text
-# Lane 0 has gone, and lane 1 waits for it in the shuffle. So where a loop has anything that the warp does together, **a warp waits together**: all lanes leave the loop in the same round. There are two ways to get there:
+# Lane 0 has gone, and lane 1 expects it in the shuffle. So where a loop has anything that the warp does together, **a warp waits together**: all lanes leave the loop in the same round. There are two ways to get there:
 #
 # - **Vote.** `__all_sync(mask, state == READY)` is true when it's true for all lanes. That's a join of 32 futures. (A lane that is done goes on voting, and no longer polls.)
 # - **Ask one.** Lane 0 polls, and `__shfl_sync(mask, state, 0)` tells the other 31 what it has seen.

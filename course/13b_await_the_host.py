@@ -20,7 +20,8 @@ from pathlib import Path
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course import check, guess, hint, progress, reveal, score, solution, solved
+from asyncgpu_course import check, guess, hint, progress, reveal, score
+from asyncgpu_course import solution, solved
 
 device = agt.use("auto")
 device
@@ -35,7 +36,8 @@ device
 # %% id=one-by-one
 bill_in_turn = agt.Kernel(r"""
 #include "hostcall.cuh"
-__global__ void bill_in_turn(unsigned long long* mail, unsigned long long* stack, unsigned long long* cost)
+__global__ void bill_in_turn(unsigned long long* mail, unsigned long long* stack,
+                             unsigned long long* cost)
 {
     Hostcalls host = hostcalls(mail, stack);
     unsigned long long price = 0, rate = 0;
@@ -193,7 +195,8 @@ check("13b-ask", ASK)
 # %% id=joined
 bill_joined = agt.Kernel(r"""
 #include "hostcall_async.cuh"
-__global__ void bill_joined(unsigned long long* mail, unsigned long long* stack, unsigned long long* cost)
+__global__ void bill_joined(unsigned long long* mail, unsigned long long* stack,
+                            unsigned long long* cost)
 {
     Hostcalls host = hostcalls(mail, stack);
     auto both = join(ask(host, 16, 7, 0, 0), ask(host, 17, 7, 0, 0));
@@ -291,7 +294,8 @@ assert "if (!ok)" in bill_in_turn.source
 # %% id=13b-both starter
 BOTH = r"""
 #include "hostcall_async.cuh"
-__global__ void both(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
+__global__ void both(unsigned long long* mail, unsigned long long* stack,
+                     int a, int b, long long* out)
 {
     Hostcalls host = hostcalls(mail, stack);
     Ask one = ask(host, 16, a, 0, 0);
@@ -305,7 +309,8 @@ __global__ void both(unsigned long long* mail, unsigned long long* stack, int a,
 # %% id=13b-both solution
 BOTH = r"""
 #include "hostcall_async.cuh"
-__global__ void both(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
+__global__ void both(unsigned long long* mail, unsigned long long* stack,
+                     int a, int b, long long* out)
 {
     Hostcalls host = hostcalls(mail, stack);
     auto pair = join(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0));
@@ -342,10 +347,10 @@ check("13b-both", BOTH)
 # It takes two packets: one that you're working on, and one with the host. `ask_keeping` makes a call whose packet stays yours after `READY`, because you want its bytes:
 #
 # ```c
-# Ask one = ask_keeping(host, 16, 3, 0, 0);    // about piece 3; nothing is sent yet
-# block_on(one);                               // sends it, and waits for the answer
+# Ask one = ask_keeping(host, 16, 3, 0, 0);  // about piece 3; nothing is sent yet
+# block_on(one);                             // sends it, and waits for the answer
 # float first = one.bytes()[0];
-# one.end();                                   // the packet goes back, even if the call was refused
+# one.end();                       // the packet goes back, even if the call was refused
 # ```
 #
 # `end()` is for a call that was `READY`. If you don't want to wait for that any more, `drop()` the call instead (that's the second sitting). You may copy an `Ask` (`two = one`), but then use only the copy, or the packet is given back twice. `join` and `select` copy, too: read `both.a`, and not what you made it of.
@@ -365,7 +370,8 @@ __device__ float work(float x)
     return root + x;
 }
 
-__global__ void ahead(unsigned long long* mail, unsigned long long* stack, int pieces, float* out)
+__global__ void ahead(unsigned long long* mail, unsigned long long* stack,
+                      int pieces, float* out)
 {
     Hostcalls host = hostcalls(mail, stack);
     float sum = 0.0f;
@@ -393,7 +399,8 @@ __device__ float work(float x)
     return root + x;
 }
 
-__global__ void ahead(unsigned long long* mail, unsigned long long* stack, int pieces, float* out)
+__global__ void ahead(unsigned long long* mail, unsigned long long* stack,
+                      int pieces, float* out)
 {
     Hostcalls host = hostcalls(mail, stack);
     float sum = 0.0f;
@@ -441,10 +448,11 @@ async def read(call):
 async def six_pieces(source):
     result = agt.pin(np.zeros(1, np.float32))
     kernel = agt.Kernel(source)
-    for _ in range(1 if device.simulated else 2):  # a real GPU compiles it in the first run
+    for _ in range(1 if device.simulated else 2):  # a GPU compiles it in the first run
         async with agt.hostcalls({16: read}) as office:
+            op = kernel(*office.arrays, 6, agt.mapped(result), grid=1, block=1)
             with agt.record() as trace:
-                await office.run(kernel(*office.arrays, 6, agt.mapped(result), grid=1, block=1))
+                await office.run(op)
     return trace
 
 
@@ -510,23 +518,24 @@ progress("13b")
 # %% [markdown] id=limit-text
 # ## Second sitting: hanging up
 #
-# *This one takes 25 minutes. It uses what the page has defined above, down to "Asking before you need it".*
+# *This one takes 25 minutes. It uses what the page has defined above.*
 #
 # Suppose that one colleague is asleep. You don't want to wait all day, so you set a limit. `within(future, clocks)` is a `select` between a future and a `Deadline`, which is ready when the SM's clock has got that far. The header's `select` drops its loser for you, by calling its `drop()`. (The one on chapter 12's page just left it standing.) Every future in our headers has a `drop`, and you can also call it yourself.
 #
 # ```c
-# auto quick = within(ask(host, 16, 7, 0, 0), 100000);      // about 50 µs
+# auto quick = within(ask(host, 16, 7, 0, 0), 100000);  // about 50 µs
 # block_on(quick);
-# if (quick.winner == 1) ...                                // too late
-# else if (quick.a.error == 0) use(quick.a.answer);         // `a` is the call, and `b` the limit
+# if (quick.winner == 1) ...                            // too late
+# else if (quick.a.error == 0) use(quick.a.answer);     // `a`: the call, `b`: the limit
 # ```
 #
-# A future of your own needs one before it can be in such a select. For the cup of tea of chapter 12, `void drop() { }` would do, because it holds nothing. But a call holds a packet. Here's a kernel that gets tired of waiting, gives the packet back, and asks something else. The office has four packets.
+# For the cup of tea of chapter 12, `void drop() { }` would do, because it holds nothing. But a call holds a packet. Here's a kernel that gets tired of waiting, gives the packet back, and asks something else. The office has four packets.
 
 # %% id=impatient
 IMPATIENT = r"""
 #include "hostcall_async.cuh"
-__global__ void impatient(unsigned long long* mail, unsigned long long* stack, unsigned long long* answer)
+__global__ void impatient(unsigned long long* mail, unsigned long long* stack,
+                          unsigned long long* answer)
 {
     Hostcalls host = hostcalls(mail, stack);
     Ask one = ask(host, 16, 1, 0, 0);
@@ -543,7 +552,7 @@ __global__ void impatient(unsigned long long* mail, unsigned long long* stack, u
 
 async def slowly(call):
     await agt.sleep(100 if call.a == 1 else 20)
-    return 1000 + call.a
+    return 7 * call.a
 
 # %% id=run-packet
 heard = agt.pin(np.zeros(1, np.uint64))
@@ -551,17 +560,18 @@ heard = agt.pin(np.zeros(1, np.uint64))
 
 async def two_questions(source, packets):
     kernel = agt.Kernel(source)
-    for _ in range(1 if device.simulated else 2):  # a real GPU compiles it in the first run
+    for _ in range(1 if device.simulated else 2):  # a GPU compiles it in the first run
         async with agt.hostcalls({16: slowly}, packets=packets) as office:
+            op = kernel(*office.arrays, agt.mapped(heard), grid=1, block=1)
             with agt.record() as trace:
-                await office.run(kernel(*office.arrays, agt.mapped(heard), grid=1, block=1))
+                await office.run(op)
                 await agt.sleep(60)  # the kernel is done, and the host may not be
     return trace
 
 
 
-# %% id=13b-packet guess
-# What does the kernel read as its answer to question 2? (Type a number.)
+# %% id=13b-packet guess within=0.15
+# What does the kernel read as its answer to question 2, and how many µs after its start does it end? (Type two numbers, such as `3 30`.)
 
 # %% id=13b-packet reveal
 # The `#define` switches a check off. You'll see which.
@@ -575,26 +585,26 @@ belongs = [
 ]
 shown = waiting_for(given_back, "the limit", "answer 2").with_lane("the packet", belongs)
 picture = shown.plot(title="A packet with two owners", lanes=("host", "streams"))
-reveal("13b-packet", int(heard[0]), picture)
+reveal("13b-packet", [int(heard[0]), round(ran.duration)], picture)
 
 # %% id=13b-packet lesson
 # Some 20 µs after asking, the kernel hangs up, gives the packet back, takes it again and writes question 2 into it. But the host is still at work on what it read there before.
 
-# %% id=13b-packet told truth=1001
-# On the simulated device it's 1001, the answer to question 1. Three packets were free, but the one that had just been given back lay on the pile where this block looks first, so it got the same packet again. Nobody read question 2 there: the host was still at work on the packet, so it didn't look at the flag, which was up anyway. When it was done with question 1, it put that answer into the packet, and the kernel took it for the answer to question 2. (A GPU's host may look first when question 2 already lies over question 1. Then question 1 was never read, and the answer is 1002.)
+# %% id=13b-packet told truth="7 112"
+# On the simulated device it's 7, the answer to question 1, and the kernel waits for it as long as that question takes, and not 20 µs and 20 more. Three packets were free, but the one that had just been given back lay on the pile where this block looks first, so it got the same packet again. Nobody read question 2 there: the host was still at work on the packet, so it didn't look at the flag, which was up anyway. When it was done with question 1, it put that answer into the packet, and the kernel took it for the answer to question 2. (A GPU's host may look first when question 2 already lies over question 1. Then question 1 was never read, and the answer is 14.)
 
 # %% id=packet-check tags=asserts
 if device.simulated:
-    assert heard[0] == 1001
+    assert heard[0] == 7
     assert len(given_back.find("slowly 1")) == 1
     assert not given_back.find("slowly 2")
 
 # %% [markdown] id=owner-text
 # ### Who holds it?
 #
-# The host did nothing wrong. The packet was its own, and the kernel gave it away. This is the bug behind the words **cancellation safety**, and Python has it, too: if you give up on `asyncio.to_thread(file.readinto, buffer)` and put something else into the buffer, the thread may still write over it. So before you stop waiting, ask *who else still holds a piece of this*. A packet has one owner at a time, and from the question to the answer that's the host.
+# The host did nothing wrong. The packet was its own, and the kernel gave it away. This is the bug behind the words **cancellation safety**, and Python has it, too: if you give up on `asyncio.to_thread(file.readinto, buffer)` and put something else into the buffer, the thread may still write over it. So before you stop waiting, ask *who else still holds a piece of this*. From the question to the answer, that's the host.
 #
-# On a GPU nothing tells you. The simulated device does, because it keeps track of who owns which packet. For the run above we had switched that check off, by a `#define` in the folded cell, so that you could see the wrong answer. Here it is again, switched on:
+# On a GPU nothing tells you. The simulated device does, because it keeps track of who owns which packet. For the run above a `#define` in the folded cell had switched that check off. Here it is again, switched on:
 
 # %% id=run-checked
 if device.simulated:
@@ -606,7 +616,7 @@ if device.simulated:
         raise AssertionError("a packet that the host has should not be given back")
 
 # %% [markdown] id=left-text
-# So the packet of a dropped call isn't given back. It is **left**. `hostcall_leave(host, p)` puts it aside, and when no other packet is to be had, `hostcall_try_begin` looks there for one that the host has finished with. Nothing is lost, and nobody reads another caller's answer. Here's the kernel with `hostcall_leave` where it had `hostcall_end`, in an office with a single packet, and in one with two:
+# So the packet of a dropped call is **left**. `hostcall_leave(host, p)` puts it aside, and when no other packet is to be had, `hostcall_try_begin` looks there for one that the host has finished with. Nothing is lost, and nobody reads another caller's answer. Here's the kernel with `hostcall_leave` where it had `hostcall_end`, in an office with a single packet, and in one with two:
 
 # %% id=left-picture
 LEAVING = IMPATIENT.replace("hostcall_end(", "hostcall_leave(")
@@ -622,15 +632,16 @@ agt.compare_timelines(
     ],
     ["one packet", "two packets"],
     lanes=("host", "streams"),
-    lesson="Each bar named slowly is the host at work on a packet. In both runs the kernel hangs up after "
-    "20 µs. Above, question 2 then waits for the only packet, which is the host's until question 1 is done. "
-    "Each stripe is a look for it. Below, it takes the other one, and the kernel is done after "
-    f"{kernel_us(two_packets):.0f} µs instead of {kernel_us(one_packet):.0f}, while the host still works on "
-    "question 1.",
+    lesson="Each bar named slowly is the host at work on a packet. In both runs the "
+    "kernel hangs up after 20 µs. Above, question 2 then waits for the only packet, "
+    "which is the host's until question 1 is done. Each stripe is a look for it. "
+    "Below, it takes the other one, and the kernel is done after "
+    f"{kernel_us(two_packets):.0f} µs instead of {kernel_us(one_packet):.0f}, while "
+    "the host still works on question 1.",
 )
 
 # %% id=left-picture-check tags=asserts
-assert heard[0] == 1002
+assert heard[0] == 14
 if device.simulated:
     assert kernel_us(one_packet) > 100
     (first,), (second,) = two_packets.find("slowly 1"), two_packets.find("slowly 2")
@@ -640,12 +651,12 @@ if device.simulated:
     assert first.end < second.start
 
 # %% [markdown] id=left-read
-# Dropping stops your waiting, not the work: the host went on to the end of question 1, for nobody. If you asked for something to be written, hanging up doesn't unwrite it.
+# Dropping stops your waiting, not the work. If you asked for something to be written, hanging up doesn't unwrite it.
 
 # %% [markdown] id=exercise-drop
 # ### Exercise: what becomes of the packet?
 #
-# Write `dropped`, which is called when an `Ask` from the header is dropped. `step` says how far it got, as in the life of a packet at the top of this page. (A call can rest at step 1, too: its `begin()` takes a packet and doesn't send it yet, so that you can put bytes into it first.)
+# Write `dropped`, which is called when an `Ask` from the header is dropped. `step` says how far it got. (A call can rest at step 1, too: its `begin()` takes a packet and doesn't send it yet, so that you can put bytes into it first.)
 #
 # | step | |
 # |---|---|
@@ -687,12 +698,13 @@ check("13b-drop", DROPPED)
 # %% [markdown] id=exercise-first
 # ### Exercise: the quicker of two
 #
-# Two colleagues know the answer, and you never know which of them is awake. `first` asks service 16 about `a` and about `b`, and stores the answer that comes first. Neither of them ever refuses. If no answer has come within 200,000 clocks (about 100 µs), it stores -1. Futures are made of futures, so the race and its limit are one expression, and the parts of a part have names like `race.a.b`.
+# Two colleagues know the answer. `first` asks service 16 about `a` and about `b`, and stores the answer that comes first. Neither of them ever refuses. If no answer has come within 200,000 clocks (about 100 µs), it stores -1. Futures are made of futures, so the race and its limit are one expression, and the parts of a part have names like `race.a.b`.
 
 # %% id=13b-first starter
 FIRST = r"""
 #include "hostcall_async.cuh"
-__global__ void first(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
+__global__ void first(unsigned long long* mail, unsigned long long* stack,
+                      int a, int b, long long* out)
 {
     Hostcalls host = hostcalls(mail, stack);
     Ask one = ask(host, 16, a, 0, 0);
@@ -704,7 +716,8 @@ __global__ void first(unsigned long long* mail, unsigned long long* stack, int a
 # %% id=13b-first solution
 FIRST = r"""
 #include "hostcall_async.cuh"
-__global__ void first(unsigned long long* mail, unsigned long long* stack, int a, int b, long long* out)
+__global__ void first(unsigned long long* mail, unsigned long long* stack,
+                      int a, int b, long long* out)
 {
     Hostcalls host = hostcalls(mail, stack);
     auto race = within(select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)), 200000);
@@ -729,7 +742,7 @@ check("13b-first", FIRST)
 # ### Key points of the second sitting
 #
 # - A call can be raced and limited, too, and then the loser is dropped.
-# - If you drop a call while the host has its packet, you must not give the packet back. Leave it, and it is used again when the host is done.
+# - While the host has a dropped call's packet, you must not give it back. Leave it, and it is used again when the host is done.
 # - A dropped call may still be carried out, so hanging up undoes nothing.
 
 # %% id=score-second
@@ -738,22 +751,22 @@ score("13b")
 # %% [markdown] id=open-text
 # ## Encore: files by name
 #
-# *The chapter is done. This is for the day when a kernel has to open a file on its own, and you've done the second sitting.*
+# *For the day when a kernel has to open a file on its own. It needs the second sitting.*
 #
 # The services for files and connections can refuse, too, with the numbers that C calls `errno`. You say what is allowed when you open the office, and the kernel opens by name:
 
 # %% id=open-by-name
 opening = agt.Kernel(r"""
 #include "hostcall_async.cuh"
-__global__ void opening(unsigned long long* mail, unsigned long long* stack, const char* names, int size,
-                        long long* found)
+__global__ void opening(unsigned long long* mail, unsigned long long* stack,
+                        const char* names, int size, long long* found)
 {
     Hostcalls host = hostcalls(mail, stack);
-    Ask open = ask_keeping(host, HOSTCALL_OPEN, size, 0, 0);       // 0: to read
-    while (open.begin() == PENDING) { }                            // (it gives up in the end)
-    if (open.packet < 0) return;                                   // it gave up: there's nowhere to write
+    Ask open = ask_keeping(host, HOSTCALL_OPEN, size, 0, 0);  // 0: to read
+    while (open.begin() == PENDING) { }                       // it gives up in the end
+    if (open.packet < 0) return;                              // it has; no packet
     for (int i = 0; i < size; i++) open.bytes()[i] = names[blockIdx.x * size + i];
-    block_on(open);                                                // sends it: fence, then flag
+    block_on(open);                                           // sends it: fence, flag
     open.end();
     found[blockIdx.x] = open.error == 0 ? (long long)open.answer : -open.error;
 }
@@ -768,31 +781,23 @@ names = ["menu.txt", "wine.txt", "../notes", "../wines"]
 found = agt.pin(np.zeros(4, np.int64))
 letters = agt.h2d(agt.pin(np.frombuffer("".join(names).encode(), np.int8)))
 async with agt.hostcalls(folder=folder / "public") as office:
-    await office.run(opening(*office.arrays, await letters, 8, agt.mapped(found), grid=4, block=1))
+    op = opening(*office.arrays, await letters, 8, agt.mapped(found), grid=4, block=1)
+    await office.run(op)
 for name, number in zip(names, found.tolist()):
-    print(f"{name}: {'file ' + str(number) if number >= 0 else 'error ' + str(-number)}")
+    print(f"{name}: file {number}" if number >= 0 else f"{name}: error {-number}")
 
 # %% id=open-by-name-check tags=asserts
 assert found.tolist() == [0, -2, -13, -13]
 
 # %% [markdown] id=error-read
-# The menu is open, and with `HOSTCALL_READ` and its number the kernel could read it. Error 2 is a file that isn't there, and 13 is one that you're not allowed to open. The kernel tried to leave the folder with `..`, and the office said no, whether there is such a file (`notes`) or not (`wines`). That's worth a thought before you open an office for code you did not write: a kernel gets whatever you allow, and nothing else.
-#
-# | service | what it does |
-# |---|---|
-# | `HOSTCALL_TIME`, `HOSTCALL_RANDOM` | nanoseconds of the host's clock; 64 random bits |
-# | `HOSTCALL_PRINT` | prints the packet's bytes as text |
-# | `HOSTCALL_OPEN`, `HOSTCALL_CLOSE` | a file in `folder=`, by name |
-# | `HOSTCALL_READ`, `HOSTCALL_WRITE` | bytes of a file, by its number |
-# | `HOSTCALL_CONNECT`, `HOSTCALL_SEND`, `HOSTCALL_RECEIVE` | TCP, to one of `addresses=` |
-# | 16 and up | your Python. But don't let it call `input()`: a kernel waits for about four seconds, and people type more slowly |
+# The menu is open, and with `HOSTCALL_READ` and its number the kernel could read it. Error 2 is a file that isn't there, and 13 is one that you're not allowed to open. The kernel tried to leave the folder with `..`, and the office said no, whether there is such a file (`notes`) or not (`wines`). That's worth a thought before you open an office for code you did not write: a kernel gets whatever you allow, and nothing else. (But don't let a service of yours call `input()`: a kernel waits for about four seconds, and people type more slowly.)
 
 # %% [markdown] id=again-text
 # ## Encore: ask again
 #
 # *For the day when your colleagues are busy, grumpy or asleep. It needs the second sitting, too.*
 #
-# Somebody says no, or says nothing at all. You ask again, because they may be in a better mood by now, and after the third time you let it be. In Python this is a `for` loop with an `await` and a `try` in it. A kernel can write the loop as well, but then it stands there holding the phone again. If asking again is a *future*, you can join two of them, or race one against a clock, like any other.
+# Somebody says no, or says nothing at all. You ask again, and after the third time you let it be. In Python this is a `for` loop with an `await` and a `try` in it. In a kernel, such a loop stands there holding the phone again. If asking again is a *future*, you can join two of them, or race one against a clock.
 
 # %% [markdown] id=exercise-retry
 # ### Exercise: up to three times
@@ -804,7 +809,7 @@ assert found.tolist() == [0, -2, -13, -13]
 # - It never waits for two tries at once, so one that's late is given up before the next begins.
 # - Whoever uses a `Retry` may give up on it, so it needs a `drop`.
 #
-# A `Retry` starts with `host`, `a` and `clocks` filled in, and with 0 in everything behind them. (A zeroed `once` may be dropped: its call is at step 0, and has no packet.) `hostcall_async.cuh` is included. The version below asks once, and takes whatever it gets.
+# A `Retry` starts with `host`, `a` and `clocks` filled in, and with 0 in everything behind them. (A zeroed `once` may be dropped: its call is at step 0, and has no packet.) The version below asks once, and takes whatever it gets.
 
 # %% id=13b-retry starter
 RETRY = r"""

@@ -41,7 +41,7 @@ def run_on(streams):
 
 
 def watch(program, *args):
-    """What happens when a program runs. The first of two runs may be slow."""
+    """The trace of a program, which runs twice: on a real GPU the first time is slow."""
     program(*args)
     with agt.record() as trace:
         program(*args)
@@ -53,7 +53,8 @@ three = watch(run_on, [agt.create_stream() for _ in range(3)])
 agt.compare_timelines(
     [one, three],
     ["The list on one stream", "The same list on three streams"],
-    lesson="On one stream six copies stand in a row. On three, some lie side by side.",
+    lesson="On one stream six copies stand in a row. "
+    "On three, copies back lie beside copies in.",
 )
 
 # %% [markdown] id=question-read
@@ -70,19 +71,22 @@ if device.simulated:
 # %% [markdown] id=buffer
 # ## One buffer, three batches
 #
-# Suppose your program reads three batches, one after the other, into the same buffer. After each it writes down a round trip of that buffer, and at the end it runs all three:
+# Suppose your program reads three batches, one after the other, into the same buffer. For each it writes down a round trip of that buffer. And it likes to be one batch ahead: it reads the next one before it runs the trip of the last.
 
 # %% id=buffer-run
 buffer = agt.pinned(500_000)
 
 
 def three_batches():
-    ops = []
+    trips, came_back = [], []
     for number in (4, 5, 6):
         agt.work(40, f"read {number}")  # stands for reading a batch
         buffer[:] = number
-        ops.append(agt.h2d(buffer).to_host().named(f"trip {len(ops)}"))
-    return [round(float(op.sync()[0])) for op in ops]
+        trips.append(agt.h2d(buffer).to_host().named(f"trip {len(trips)}"))
+        if len(trips) > 1:
+            came_back.append(trips[-2].sync())  # of the batch before
+    came_back.append(trips[-1].sync())
+    return [round(float(numbers[0])) for numbers in came_back]
 
 
 # %% id=03-batches guess
@@ -100,19 +104,20 @@ picture = filling.plot(title="One buffer, three batches", lanes=("host", "stream
 reveal("03-batches", " ".join(map(str, came_out)), picture)
 
 # %% id=03-batches lesson
-# When the first trip begins, the 4 and the 5 are gone.
+# When the first trip begins, the 4 is gone. The other two both find the 6.
 
-# %% id=03-batches told truth="6 6 6"
+# %% id=03-batches told truth="5 6 6"
 # > **Misconception: an operation keeps the numbers that were there when it was built.**
 # >
-# > - *What you see:* every batch gives you the result of the last one.
-# > - *Why:* the recipe only says "take what's in this bowl", and by the time we cook, you've refilled the bowl twice.
+# > - *What you see:* a batch gives you the result of a later one, and some results never come.
+# > - *Why:* the recipe only says "take what's in this bowl", and by the time we cook, you've refilled the bowl.
 # > - *What helps:* give each operation its own buffer, or run each one and wait for it before you refill the buffer.
 
 # %% id=buffer-check tags=asserts
-assert came_out == [6, 6, 6]
+assert came_out == [5, 6, 6]
 if device.simulated:
-    assert min(span.start for span in story.device_spans) > filled[-1]
+    begins = [copy.start for copy in story.find("h2d")]
+    assert filled[1] < begins[0] < filled[2] < begins[1] < begins[2]
 
 # %% [markdown] id=forgotten
 # ## A recipe that nobody cooks
@@ -237,9 +242,7 @@ stream.synchronize()
 handles.clear()  # so that their memory is free again
 
 # %% id=handle-ask
-handles = [
-    trip.async_on(stream) for trip in trips * 4
-]  # enough to be asked in the middle
+handles = [trip.async_on(stream) for trip in trips * 4]  # so that we can ask in time
 handle = handles.pop()
 early = repr(handle)
 try:
@@ -305,11 +308,8 @@ check("03-d2h", download)
 # %% id=twice-show
 def ascending(x):
     in_order = agt.pin(np.sort(x))
-    return (
-        agt.relu(x.size, agt.h2d(in_order), agt.zeros(x.size).partition(256))
-        .output()
-        .to_host()
-    )
+    launch = agt.relu(x.size, agt.h2d(in_order), agt.zeros(x.size).partition(256))
+    return launch.output().to_host()
 
 
 points = np.array([3, -5, 2, -1], np.float32)
@@ -342,11 +342,8 @@ assert list(first) == list(second) == [0, 0, 2, 3]
 # %% id=03-recipe-twice starter
 def ascending(x):
     in_order = agt.pin(np.sort(x))
-    return (
-        agt.relu(x.size, agt.h2d(in_order), agt.zeros(x.size).partition(256))
-        .output()
-        .to_host()
-    )
+    launch = agt.relu(x.size, agt.h2d(in_order), agt.zeros(x.size).partition(256))
+    return launch.output().to_host()
 
 
 # %% id=03-recipe-twice solution
@@ -359,11 +356,11 @@ def ascending(x):
     return agt.with_context(cook)
 
 # %% id=03-recipe-twice hints
-# The two lines are right. The trouble is *when* they run.
+# The three lines are right. The trouble is *when* they run.
 #
 # Who calls a function again each time an operation runs? You've written functions like that on this page.
 #
-# Move both lines into `def cook(context):`, unchanged, and `return agt.with_context(cook)`.
+# Move them into `def cook(context):`, unchanged, and `return agt.with_context(cook)`.
 
 # %% id=03-recipe-twice explanation
 # `with_context` calls your function at each run, so the sorting, the copies and the launch all happen afresh. It's also why three runs can be under way at once: each has sorted numbers of its own.
@@ -406,8 +403,8 @@ blocking, freed = watch(with_sync), watch(with_async_on)
 agt.compare_timelines(
     [blocking, freed],
     ["sync, then the job", "async_on, the job, then wait"],
-    lesson="With sync, Python's job begins after the last copy. With async_on it "
-    "begins beside the first.",
+    lesson="With sync, Python's job begins after the last copy. "
+    "With async_on it begins beside the first.",
 )
 
 # %% [markdown] id=play-text
@@ -415,10 +412,8 @@ agt.compare_timelines(
 
 # %% id=play
 for us in (50, 100, 150, 200):
-    print(
-        f"a job of {us:3} µs: {watch(with_async_on, us).metrics().makespan:3.0f} µs in "
-        "all"
-    )
+    in_all = watch(with_async_on, us).metrics().makespan
+    print(f"a job of {us:3} µs: {in_all:3.0f} µs in all")
 
 # %% [markdown] id=play-read
 # On the simulated H200, Python enqueues until 28.4 µs and the last copy ends at 165.7. So 137 µs of a job are free, and that's just what `with_async_on` saves. If the job is longer, you wait for the part that lasts beyond the copies.
@@ -431,61 +426,6 @@ if device.simulated:
     free, costs = (watch(with_async_on, us).metrics().makespan for us in (137, 147))
     assert abs(free - watch(with_async_on, 10).metrics().makespan) < 0.1
     assert 9 < costs - free < 10.1
-
-# %% [markdown] id=await-text
-# ### And `await`?
-#
-# `await` pauses one function while it has to wait, and the event loop goes on with the others. A function written with `async def` is called a **coroutine**, and `asyncio.gather` hands the loop several coroutines or operations and pauses until all are done.
-
-
-# %% id=await-run
-async def job():
-    agt.work(100, JOB)
-
-
-async def with_await():
-    await asyncio.gather(trip, job())
-
-
-await with_await()
-with agt.record() as awaited:
-    await with_await()
-
-print(
-    "await, with a job of 100 µs: the last copy ends at "
-    f"{awaited.device_spans[-1].end:.1f} µs"
-)
-
-# %% [markdown] id=await-read
-# The copies end when they did with `async_on`, because `trip` stands first: `gather(job(), trip)` would do the job first. But your code goes on only 24 µs later, when the loop has woken it. Behind a `synchronize` it's 3.
-
-# %% [markdown] id=exercise-largest
-# ### Exercise: look inside, without blocking
-#
-# `op` yields an array of numbers on the host, and the coroutine `largest(op)` returns the largest of them. Rewrite it so that the event loop is free for others while it waits.
-
-
-# %% id=03-largest starter
-async def largest(op):
-    return op.sync().max()
-
-
-# %% id=03-largest solution
-async def largest(op):
-    return (await op).max()
-
-# %% id=03-largest hints
-# Which of the four ways waits for the numbers and still lets the event loop go on?
-#
-# `await op` doesn't give you a handle any more. It gives you a NumPy array, and you want *its* largest number.
-#
-# `return (await op).max()`, with the parentheses, because `await op.max()` would ask the operation.
-
-# %% id=03-largest explanation
-# After the `await` the numbers are there and you may look. While this function waited, the event loop was free for other tasks.
-
-# %% id=03-largest-check
-check("03-largest", largest)
 
 # %% [markdown] id=on-a-gpu-text
 # ### On an H200
@@ -500,14 +440,14 @@ each = [h200.between(a, b).from_first() for a, b in zip(begins, [*begins[1:], 1e
 agt.compare_timelines(
     each,
     [f"{way}, on an H200" for way in ways_there],
-    lesson="Twice Python waits and then does its job. Twice it does the job while the "
-    "copies run.",
+    lesson="Twice Python waits and then does its job. "
+    "Twice it does the job while the copies run.",
 )
 
 # %% [markdown] id=on-a-gpu-read
 # With `sync` and `sync_on`, Python waits for more than 100 µs before its job. With `async_on` it waits for 17 µs, at the very end. With `await` there's only a gap behind the job, and the loop could do something else in it.
 #
-# So which one do you take? `sync` is for trying things out. `async_on` and `sync_on` are for when the *stream* matters, as beside a library with streams of its own. `await` is for programs that do several things at a time.
+# So which one do you take? `sync` is for trying things out. `async_on` and `sync_on` are for when the *stream* matters, as beside a library with streams of its own. `await` is for programs that do several things at a time. [Chapter 06](06_await.ipynb) is about that one: there's more to it than a word.
 
 # %% id=on-a-gpu-check tags=asserts
 waits = [span.duration for span in h200 if span.kind == "wait"]
@@ -516,18 +456,10 @@ beside = [h200.overlap_between(span, h200.device_spans) > 0 for span in h200 if 
 assert beside == [False, False, True, True]
 
 # %% id=ways-check tags=asserts
-assert [sum(s.kind == "wait" for s in t) for t in (blocking, freed, awaited)] == [1, 1, 0]
+assert [sum(s.kind == "wait" for s in t) for t in (blocking, freed)] == [1, 1]
 if device.simulated:  # on a GPU, host and device have clocks of their own, a few µs apart
-    together = [t.overlap_between(JOB, t.device_spans) for t in (blocking, freed, awaited)]
-    assert together[0] == 0 < min(together[1:])
-    assert max(span.end for span in awaited.device_spans) > awaited.find(JOB)[0].end  # the gap
-    with agt.record() as woken:
-        await with_await()
-        agt.work(1, "go on")
-    ends = [t.device_spans[-1].end for t in (woken, awaited, freed)]
-    assert [round(end, 1) for end in ends] == [165.7] * 3
-    assert round(woken.find("go on")[0].start - ends[0]) == 24
-    assert round(max(span.end for span in watch(with_async_on, 100)) - ends[0]) == 3
+    together = [t.overlap_between(JOB, t.device_spans) for t in (blocking, freed)]
+    assert together[0] == 0 < together[1]
 
 # %% [markdown] id=exercise-which-way
 # ### Exercise: which way to run?
@@ -563,96 +495,10 @@ def load_and_fetch(load, fetch, job, stream):
 # %% id=03-which-way-check
 check("03-which-way", load_and_fetch)
 
-# %% [markdown] id=future-text
-# ## When does the work begin?
-#
-# `await` has two relatives. `op.schedule(policy)` has the policy choose a stream right away, and gives you a **future**, which several of your functions may await. What does it do until then?
-
-# %% id=once-run
-single = (
-    agt.SingleStream()
-)  # a policy with one stream, so that each picture has a single lane
-with agt.record() as not_awaited:
-    future = trip.schedule(single)
-    await asyncio.sleep(0)  # one turn for everybody else
-
-with agt.record() as awaited_twice:
-    first, second = await future, await future
-
-print("nobody awaits it:", [span.name for span in not_awaited.device_spans])
-print("two awaits:", [span.name for span in awaited_twice.device_spans])
-
-# %% [markdown] id=tasks-text
-# It does nothing, when a task of `asyncio` would be under way. And however often you await it, it works only *once*. Its relative `agt.spawn(op)` turns the operation into a task. A task begins when the event loop gives it a turn. Three little programs:
-
-
-# %% id=three-begin
-async def a_turn_and_a_task():
-    await asyncio.sleep(0)
-    task = agt.spawn(trip, single)
-    agt.work(100, JOB)
-    await task
-
-
-async def nothing(): ...
-
-
-async def a_task_and_nothing():
-    task = agt.spawn(trip, single)
-    await nothing()
-    agt.work(100, JOB)
-    await task
-
-
-async def a_task_and_a_turn():
-    task = agt.spawn(trip, single)
-    await asyncio.sleep(0)
-    agt.work(100, JOB)
-    await task
-
-
-# %% id=03-starting guess
-# In which of them is the device at work *during* Python's job?
-#
-# - `all`: in all three: each spawns its task before the job
-# - `awaits`: in the two that await something between spawn and job
-# - `turns`: in the two with a turn
-# - `last`: only in `a_task_and_a_turn`
-# - `none`: in none: the job blocks the event loop
-
-# %% id=03-starting reveal
-begun = {}
-for program in (a_turn_and_a_task, a_task_and_nothing, a_task_and_a_turn):
-    with agt.record() as begun[program.__name__]:
-        await program()
-
-starts = {name: (t.find("enqueue h2d")[0].start, t.find(JOB)[0].start) for name, t in begun.items()}
-early = [name for name, (copy, its_job) in starts.items() if copy < its_job]
-picture = agt.compare_timelines(list(begun.values()), list(begun))
-reveal("03-starting", ["none", "last", "awaits", "all"][len(early)], picture)
-
-# %% id=03-starting lesson
-# Only with a turn between the task and the job do the copies lie beside the job.
-
-# %% id=03-starting told truth=last
-# > **Misconception: `schedule` and `spawn` start the work.**
-# >
-# > - *What you see:* you made a future or a task before the job, and the device does nothing meanwhile.
-# > - *Why:* a future enqueues its work when somebody awaits it. A task needs a turn, and the loop takes over when your code pauses. Not every `await` is a pause: `nothing()` never has to wait, so your code carries straight on.
-# > - *What helps:* spawn a task and pause before the job, if only with `await asyncio.sleep(0)`.
-
-# %% id=future-check tags=asserts
-assert len(awaited_twice.find("h2d")) == 1
-assert first is second
-assert not not_awaited.device_spans
-if device.simulated:  # on a GPU the policy makes its stream there
-    assert len(not_awaited) == 0
-assert early == ["a_task_and_a_turn"]
-
 # %% [markdown] id=answer
 # ## How many streams does it need?
 #
-# Back to the list from the top. This time the event loop runs it, and `agt.using` replaces the usual policy by one with `size` streams that take turns.
+# Back to the list from the top. This time the event loop runs it: `asyncio.gather` starts all three trips and waits for them. And `agt.using` replaces the usual policy by one with `size` streams that take turns.
 
 # %% id=answer-program
 async def in_a_pool(size):
@@ -712,13 +558,11 @@ hosts = [agt.pin(np.full(1000, i - 8, np.float32)) for i in range(16)]
 
 # %% id=03-challenge starter
 def small_arrays(hosts):
-    ops = [
-        agt.relu(x.size, agt.h2d(x), agt.zeros(x.size).partition(256))
-        .output()
-        .to_host()
-        for x in hosts
-    ]
-    return agt.zip(*ops)
+    def trip(x):
+        launch = agt.relu(x.size, agt.h2d(x), agt.zeros(x.size).partition(256))
+        return launch.output().to_host()
+
+    return agt.zip(*[trip(x) for x in hosts])
 
 
 # %% id=03-challenge solution
@@ -750,7 +594,6 @@ check("03-challenge", small_arrays)
 # - An **operation** is a recipe. Building one enqueues nothing, reads nothing, and chooses no stream. The numbers are read when its copy runs.
 # - While work is under way you have a **handle**. If you look inside too early, you get an error, and after a wait you get the numbers.
 # - `sync`, `sync_on`, `async_on` and `await` differ in who picks the stream and who waits.
-# - A future does its work once, and starts nothing until somebody awaits it. A task starts when the code that spawned it pauses, and not every `await` is a pause.
 # - Only operations are lazy. Python code around them runs when you write the recipe, unless you put it into a function for `with_context`, which is called at each run.
 #
 # The [glossary](../docs/glossary.md) has other people's words for all this, and [misconceptions](../docs/misconceptions.md) has their mistakes.

@@ -21,16 +21,7 @@ from itertools import pairwise
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course import (
-    check,
-    guess,
-    hint,
-    progress,
-    reveal,
-    score,
-    solution,
-    solved,
-)
+from asyncgpu_course import check, guess, hint, progress, reveal, score, solution
 
 device = agt.use("auto")
 device
@@ -116,8 +107,8 @@ agt.compare_timelines(
     [pulse(blocked), pulse(awaited)],
     ["with sync", "with await"],
     lanes=("host", "streams"),
-    lesson="Above, the heart stands still until the copies are over. Below, it beats "
-    "the whole time.",
+    lesson="Above, the heart stands still until the copies are over. "
+    "Below, it beats the whole time.",
 )
 
 # %% [markdown] id=heart-read
@@ -187,6 +178,35 @@ reveal("06-turns", logs[0], runs=len(logs), orders=len(set(logs)))
 
 # %% id=turns-check tags=asserts
 assert set(logs) == {"a0 b0 b1 b2 c0 a1 c1 a2 c2"}
+
+# %% [markdown] id=exercise-largest
+# ### Exercise: look inside, without blocking
+#
+# `op` yields an array of numbers on the host, and the coroutine `largest(op)` returns the largest of them. Rewrite it so that the event loop is free for others while it waits.
+
+
+# %% id=06-largest starter
+async def largest(op):
+    return op.sync().max()
+
+
+# %% id=06-largest solution
+async def largest(op):
+    return (await op).max()
+
+
+# %% id=06-largest hints
+# At the top of the page, the heart stopped in one way to wait for `long_one`, and went on in the other.
+#
+# `await op` doesn't give you a handle. It gives you a NumPy array, and you want *its* largest number.
+#
+# `return (await op).max()`, with the parentheses, because `await op.max()` would ask the operation.
+
+# %% id=06-largest explanation
+# After the `await` the numbers are there and you may look. While this function waited, the event loop was free for other tasks.
+
+# %% id=06-largest-check
+check("06-largest", largest)
 
 # %% [markdown] id=watchdog
 # ## Whom does it hurt?
@@ -283,7 +303,7 @@ if device.simulated:
 # %% [markdown] id=life
 # ## The life of a future
 #
-# One run of an operation is called a **future**. `op.into_future()` makes one, and the first `await` submits its work:
+# One run of an operation is called a **future**. `op.into_future()` makes one, on the next stream of the usual policy, and `op.schedule(policy)` on one that your own policy picks. A stream is all it has so far. The first `await` submits its work:
 #
 # ```text
 #   idle ── first await ──> executing ── the device is done ──> complete
@@ -350,16 +370,18 @@ assert await future is await future  # as often as you like: the work was done o
 #   await op    ────────────────────── the work ───────────────────────>  begins
 #   looks       <─ turns ─> runs other tasks                                ·
 #      ·                    (for 2 ms at most)                              ·
-#   waits       ─ token ─>  puts it aside            sleeps                 ·
-#      ·                    runs other tasks            ·                   ·
-#      ·                          ·                  wakes up  <───────── is done
+#   waits       ─ token ─>  puts it aside            looks, sleeps          ·
+#      ·                    runs other tasks         looks, sleeps          ·
+#      ·                          ·                  looks       <─────── is done
 #      ·                    puts it on its list <────── says so
 #   goes on     <─ turn ──        ·
 # ```
 #
 # For the first 2 ms, nobody does: the task looks for itself. It asks in each round of the loop whether the work is done, and where no other task wants a turn, it asks without a break. Such a poll gives `None`, which tells the loop to come again in the next round. It keeps a processor core busy, but it reacts at once, and most work is over by then.
 #
-# For longer work there's a second thread, the helper, which belongs to the package and runs none of your code. It sleeps in the driver until the GPU is done. Meanwhile the task is put aside, with a token, and the loop attaches a **callback** to that, which will put the task back on the list. No core is busy, but waking a thread took 0.2 to 0.9 ms on the H200 where we measured it.
+# For longer work there's a second thread, the helper, which belongs to the package and runs none of your code. It looks, too, but it sleeps in between, for 0.2 ms at first and longer in long waits. Meanwhile the task is put aside, with a token, and the loop attaches a **callback** to that, which will put the task back on the list. No core is busy, but waking a thread took 0.2 to 0.9 ms on the H200 where we measured it.
+#
+# CUDA has a way without a helper. `cuLaunchHostFunc` puts a **host callback** into a stream: a function of yours, which the driver calls when the stream gets there. In Rust, cuda-async wakes its tasks so. We don't, because when the device has failed, that call never comes, and the task would wait forever.
 #
 # `device.patience_us` says how long a task looks for itself. The cell with the first poll had set it to 0, and a folded one below sets it back. The simulated device has no such patience and needs no helper, because it can move its clock forward.
 
@@ -432,7 +454,7 @@ if device.simulated:  # how far a GPU gets meanwhile depends on who else is usin
 # %% [markdown] id=difference
 # ## What does it buy us?
 #
-# Here are three programs that all process the same four batches:
+# Here are four programs that all process the same four batches:
 
 
 # %% id=three-programs
@@ -444,12 +466,17 @@ async def each_with_await():
     return [await batch(i) for i in range(4)]
 
 
+async def futures_first():
+    futures = [batch(i).into_future() for i in range(4)]  # on four streams
+    return [await future for future in futures]
+
+
 async def all_together():
     return await asyncio.gather(*[batch(i) for i in range(4)])
 
 
 # %% id=06-together guess within=0.1
-# A batch is a copy there and a copy back, which take the same time. If `each_with_sync` takes 100 units of time, how many does `all_together` take?
+# A batch is a copy there and a copy back, which take the same time. If `each_with_sync` takes 100 units of time, how many do `each_with_await`, `futures_first` and `all_together` take? Type three numbers.
 
 # %% id=06-together reveal
 def pause(trace):
@@ -463,23 +490,32 @@ with agt.record() as with_sync:
     each_with_sync()
 with agt.record() as with_await:
     await each_with_await()
+with agt.record() as with_futures:
+    await futures_first()
 with agt.record() as together:
     results = await all_together()
 
-three = [with_sync, with_await, together]
-titles = ["each with sync", "each with await", "all together"]
-picture = agt.compare_timelines(three, titles, lanes=("host", "streams"))
-a, b, c = (trace.metrics().makespan for trace in three)
+four = [with_sync, with_await, with_futures, together]
+titles = ["each with sync", "each with await", "futures first", "all together"]
+picture = agt.compare_timelines(four, titles, lanes=("host", "streams"))
+a, b, c, d = (trace.metrics().makespan for trace in four)
 longer = pause(with_await) - pause(with_sync)
-reveal("06-together", f"{100 * c / a:.0f}", picture, a=a, b=b, c=c, longer=longer)
+units = [round(100 * us / a) for us in (b, c, d)]
+reveal("06-together", " ".join(map(str, units)), picture, a=a, b=b, c=c, d=d, longer=longer)
 
 # %% id=06-together lesson
-# The first two pause after each batch. Only in the third do copies overlap, in pairs.
+# The first three pause after each batch. Only in the last do copies overlap, in pairs.
 
-# %% id=06-together told truth=61
-# `each_with_sync` takes {a:.0f} µs, `each_with_await` {b:.0f}, and `all_together` {c:.0f}. The second program blocks nobody, but there *is* nobody else, only one task, which waits four times in a row. And waking a task takes time, so each of the three pauses is {longer:.0f} µs longer than with `sync`.
+# %% id=06-together told truth="104 104 61"
+# `each_with_sync` takes {a:.0f} µs, `each_with_await` {b:.0f}, `futures_first` {c:.0f}, and `all_together` {d:.0f}. The second program blocks nobody, but there *is* nobody else, only one task, which waits four times in a row. And waking a task takes time, so each of the three pauses is {longer:.0f} µs longer than with `sync`.
 #
-# In the third, all four tasks submit their work before the first batch is done. While one batch is on its way back, the next is on its way there. Why isn't it four times as fast? The device has one copy engine for each direction, so two copies at a time is the most you can get. And the first upload and the last download have nothing to overlap with. So eight copies take the time of five.
+# > **Misconception: `into_future` and `schedule` start the work.**
+# >
+# > - *What you see:* four futures on four streams, and one copy at a time.
+# > - *Why:* a future begins when it's first awaited, like a coroutine. In `futures_first`, nobody awaits the second before the first is done.
+# > - *What helps:* `gather` or `spawn`, which make a task of each.
+#
+# In the last one, all four tasks submit their work before the first batch is done. While one batch is on its way back, the next is on its way there. Why isn't it four times as fast? The device has one copy engine for each direction, so two copies at a time is the most you can get. And the first upload and the last download have nothing to overlap with. So eight copies take the time of five.
 
 # %% id=check-difference tags=asserts
 def submitted_before_done(trace):
@@ -498,10 +534,12 @@ assert [r[0] for r in results] == [1, 2, 3, 4]
 assert not any(submitted_before_done(with_sync) + submitted_before_done(with_await))
 assert with_sync.metrics().overlap < 5
 assert with_await.metrics().overlap < 5
+assert with_futures.metrics().overlap < 5
+assert len(with_futures.streams) == 4
 if device.simulated:
     assert all(submitted_before_done(together))
     assert m.max_concurrency == 2
-    assert 1.5 < a / c < 2
+    assert 1.5 < a / d < 2
     assert (round(pause(with_sync), 1), round(pause(with_await), 1)) == (14.6, 36.0)
 
 # %% [markdown] id=meanwhile
@@ -564,6 +602,8 @@ def process(x):
     return agt.h2d(x).to_host()
 
 
+from asyncgpu_course import solved
+
 one_ahead = solved("06-prepare", pipeline)
 with agt.record() as ahead:
     prepared = await one_ahead(4, prepare, process)
@@ -571,8 +611,7 @@ with agt.record() as ahead:
 ahead.plot(
     title=f"One batch ahead, {whose(one_ahead, pipeline)}",
     lanes=("host", "streams"),
-    lesson="The host prepares batches 1, 2 and 3 while the device copies the batch "
-    "before.",
+    lesson="The host prepares the next batch while the device copies the one before.",
 )
 
 # %% id=prepare-claims tags=asserts
@@ -824,8 +863,8 @@ assert (FED, round(checked.device_spans[0].duration)) == (6, 75)
 # ## Key points
 #
 # - One task runs at a time, until it gets to an `await` at which it has to wait. If a task doesn't let go, everybody waits.
-# - On a GPU, an `await` looks again and again for 2 ms, because most work is over by then. After that, a helper thread waits in the driver and wakes the task. Either way, others have their turns.
-# - A spawned task starts at its first turn, and not right away.
+# - On a GPU, an `await` looks again and again for 2 ms, because most work is over by then. After that, a helper thread looks now and then, and wakes the task. Either way, others have their turns.
+# - A spawned task starts at its first turn, and not right away. A future starts when it's first awaited.
 # - To gain time, start everything first and wait later. If each begins when the one before is done, you gain nothing.
 # - If an operation fails, whoever awaits it gets the error. If you cancel a task, the waiting stops, but the GPU doesn't.
 #
@@ -999,13 +1038,8 @@ with agt.using("sim"):
         try:
             await future
         except agt.DeviceError as error:
-            print(
-                future.state.value,
-                "-",
-                error.site.kernel,
-                "wrote to element",
-                error.site.index,
-            )
+            site = error.site
+            print(future.state.value, "-", site.kernel, "wrote to element", site.index)
     try:
         await buggy()
     except KeyError as error:
@@ -1107,8 +1141,7 @@ with agt.record() as as_it_comes:
 as_it_comes.plot(
     title=f"First come, first served, {whose(first_come, as_they_come)}",
     lanes=("host", "streams"),
-    lesson="The host uses each batch as it comes back, while the device copies the "
-    "next ones.",
+    lesson="The host uses each batch as it comes back, while the device copies more.",
 )
 
 # %% id=as-completed-claims tags=asserts
@@ -1164,8 +1197,8 @@ agt.compare_timelines(
     [together, two_at_a_time],
     ["four in flight", f"two in flight, {whose(two_only, run_limited)}"],
     lanes=("host", "streams"),
-    lesson="With two in flight the host waits before it asks for more. The run is "
-    "hardly longer.",
+    lesson="With two in flight the host waits before it asks for more. "
+    "The run is hardly longer.",
 )
 
 # %% id=limited-claims tags=asserts

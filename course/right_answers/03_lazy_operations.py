@@ -60,18 +60,6 @@ def load_and_fetch(load, fetch, job, stream):
     return numbers
 
 
-# %% id=03-largest
-import asyncio
-
-
-async def largest(op):
-    stream = agt.create_stream()
-    numbers = op.async_on(stream)
-    while not stream.done:  # noqa: ASYNC110 - a device's stream sets no asyncio.Event
-        await asyncio.sleep(0)
-    return numbers.max()
-
-
 # %% id=03-challenge
 import numpy as np
 

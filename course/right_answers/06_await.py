@@ -299,3 +299,15 @@ async def feed(n, prepare, process, use):
             use(result)
     for task in flying:
         use(await task)
+
+
+# %% id=06-largest
+import asyncio
+
+
+async def largest(op):
+    stream = agt.create_stream()
+    numbers = op.async_on(stream)
+    while not stream.done:  # noqa: ASYNC110 - a device's stream sets no asyncio.Event
+        await asyncio.sleep(0)
+    return numbers.max()

@@ -293,48 +293,6 @@ def load_and_fetch(load, fetch, job, stream):
     return result
 
 
-# %% id=03-largest cause="`sync` or `synchronize` blocks the event loop"
-async def largest(op):
-    stream = agt.create_stream()
-    numbers = op.async_on(stream)
-    stream.synchronize()
-    return numbers.max()
-
-
-# %% id=03-largest cause="a result was read before the device was done with it"
-async def largest(op):
-    numbers = op.async_on(agt.create_stream())
-    return numbers.max()
-
-
-# %% id=03-largest cause="a future has no `max`: `await` it"
-async def largest(op):
-    numbers = op.into_future()
-    return numbers.max()
-
-
-# %% id=03-largest cause="an operation has no `max`: run it first"
-async def largest(op):
-    return op.max()
-
-
-# %% id=03-largest cause="and you returned ndarray"
-async def largest(op):
-    return await op
-
-
-# %% id=03-largest cause="`d2h` ran 2 times"
-async def largest(op):
-    return max((await op).max(), (await op).max())
-
-
-# %% id=03-largest cause="a result was read before the device was done with it"
-async def largest(op):
-    numbers = op.async_on(agt.create_stream())
-    await agt.sleep(1000)  # microseconds; by then it is surely there
-    return numbers.max()
-
-
 # %% id=03-h2d cause="the array has dtype float32, and should have int32"
 # - array = context.empty(host.shape, host.dtype)
 # - context.copy_from_host(array, host)
@@ -342,28 +300,9 @@ async def largest(op):
 # + context.copy_from_host(array, agt.pin(host.astype(np.float32)))
 
 
-# %% id=03-largest cause="the largest number is"
-async def largest(op):
-    return np.abs(await op).max()
-
-
 # %% id=03-recipe-twice cause="`relu` ran 0 times, and should run once"
 def ascending(x):
     return agt.h2d(agt.pin(np.sort(x))).to_host().map(lambda y: agt.pin(np.maximum(np.sort(x), 0)))
-
-
-# %% id=03-largest cause="no other task had a turn while this one waited"
-async def largest(op):
-    stream = agt.create_stream()
-    numbers = op.async_on(stream)
-    while not stream.done:
-        pass
-    return numbers.max()
-
-
-# %% id=03-largest cause="`largest` should be a coroutine: write it with `async def`"
-def largest(op):
-    return op.sync().max()
 
 
 # %% id=03-challenge cause="it's right, but it takes"
@@ -565,13 +504,6 @@ def ascending(x):
 
     ops = [launch() for _ in range(10)]
     return agt.with_context(lambda context: ops.pop())
-
-
-# %% id=03-largest cause="a task was asked for its result before it was done"
-async def largest(op):
-    t = agt.spawn(op)
-    await asyncio.sleep(0.01)
-    return t.result().max()
 
 
 # %% id=03-zeros cause="and should be 0"
@@ -781,11 +713,6 @@ def ascending(x):
     return agt.with_context(cook)
 
 
-# %% id=03-largest cause="with an array of shape (1000, 400), your code raised ValueError"
-# - return (await op).max()
-# + return max(await op)
-
-
 # %% id=03-challenge cause="has changed the numbers in an array of its caller's"
 # - n = together.size
 # + n = together.size
@@ -821,11 +748,3 @@ def blank(shape, dtype):
         return agt.value(made[0])
 
     return agt.with_context(enqueue)
-
-
-# %% id=03-largest cause="`sync` or `synchronize` blocks the event loop"
-async def largest(op):
-    numbers = op.async_on(agt.create_stream())
-    await asyncio.sleep(0)
-    agt.synchronize()
-    return numbers.max()

@@ -1292,3 +1292,84 @@ async def with_heartbeat(op, beat):
         return await op
     finally:
         task.cancel()
+
+
+# %% id=06-largest cause="`sync` or `synchronize` blocks the event loop"
+async def largest(op):
+    stream = agt.create_stream()
+    numbers = op.async_on(stream)
+    stream.synchronize()
+    return numbers.max()
+
+
+# %% id=06-largest cause="a result was read before the device was done with it"
+async def largest(op):
+    numbers = op.async_on(agt.create_stream())
+    return numbers.max()
+
+
+# %% id=06-largest cause="a future has no `max`: `await` it"
+async def largest(op):
+    numbers = op.into_future()
+    return numbers.max()
+
+
+# %% id=06-largest cause="an operation has no `max`: run it first"
+async def largest(op):
+    return op.max()
+
+
+# %% id=06-largest cause="and you returned ndarray"
+async def largest(op):
+    return await op
+
+
+# %% id=06-largest cause="`d2h` ran 2 times"
+async def largest(op):
+    return max((await op).max(), (await op).max())
+
+
+# %% id=06-largest cause="a result was read before the device was done with it"
+async def largest(op):
+    numbers = op.async_on(agt.create_stream())
+    await agt.sleep(1000)  # microseconds; by then it is surely there
+    return numbers.max()
+
+
+# %% id=06-largest cause="the largest number is"
+async def largest(op):
+    return np.abs(await op).max()
+
+
+# %% id=06-largest cause="no other task had a turn while this one waited"
+async def largest(op):
+    stream = agt.create_stream()
+    numbers = op.async_on(stream)
+    while not stream.done:
+        pass
+    return numbers.max()
+
+
+# %% id=06-largest cause="`largest` should be a coroutine: write it with `async def`"
+def largest(op):
+    return op.sync().max()
+
+
+# %% id=06-largest cause="a task was asked for its result before it was done"
+async def largest(op):
+    t = agt.spawn(op)
+    await asyncio.sleep(0.01)
+    return t.result().max()
+
+
+# %% id=06-largest cause="with an array of shape (1000, 400), your code raised ValueError"
+# - return (await op).max()
+# + return max(await op)
+
+
+# %% id=06-largest cause="`sync` or `synchronize` blocks the event loop"
+async def largest(op):
+    numbers = op.async_on(agt.create_stream())
+    await asyncio.sleep(0)
+    agt.synchronize()
+    return numbers.max()

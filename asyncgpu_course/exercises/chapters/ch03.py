@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, cast
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -18,7 +18,7 @@ from asyncgpu_course.checks.device import host_arrays
 from asyncgpu_course.checks.operations import JOB, job, noise
 from asyncgpu_course.checks.rejection import Rejected, case, compared, must
 from asyncgpu_course.checks.results import CheckedArray, equal, in_order, of_dtype
-from asyncgpu_course.checks.sandbox import Observed, call, neighbour, no_pauses, observe
+from asyncgpu_course.checks.sandbox import Observed, call, observe
 from asyncgpu_course.checks.trials import cases, runs
 from asyncgpu_course.exercises.exercise import Exercise
 from asyncgpu_course.internals import Download, Make
@@ -159,7 +159,6 @@ def _refilled(hosts: list[CheckedArray], number: int) -> list[CheckedArray]:
     return [np.maximum(host, 0) for host in hosts]
 
 
-_TURNS = 100
 WayToRun = tuple[Observed, agt.types.Stream, CheckedArray]
 
 
@@ -205,42 +204,6 @@ def _complete(found: WayToRun, *_sizes: float) -> None:
     equal(found[0].result, found[2])
 
 
-Turns = tuple[Observed, CheckedArray]
-
-
-def _with_neighbour(answer: Any, seed: int, shape: tuple[int, ...], middle: int) -> Turns:
-    """Try an answer on a round trip of numbers, and count the turns that another task had meanwhile."""
-    x = agt.pin(noise(seed, *shape) + np.float32(middle))
-    op = agt.h2d(x).to_host()
-
-    async def main() -> Any:
-        async with neighbour(_TURNS) as turns:
-            waiting = answer(op)
-            complaint = "`largest` should be a coroutine: write it with `async def`"
-            must(isinstance(waiting, Awaitable), complaint)
-            before = turns()
-            return await cast(Awaitable[Any], waiting), turns() - before
-
-    return observe(main), x
-
-
-def _polite(found: Turns, *_row: Any) -> None:
-    """The largest number comes back, and other tasks have their turns meanwhile."""
-    run = found[0]
-    schedule.launches(run.trace, "d2h", 1)
-    schedule.never_blocks(run.trace)
-    complaint = "no other task had a turn while this one waited: a loop that asks again and again "
-    must(run.result[1] > 0, complaint + "keeps everybody waiting, too")
-    _is_largest(found)
-
-
-def _is_largest(found: Turns, *_row: Any) -> None:
-    (result, _), right = found[0].result, found[1].max()
-    shown = type(result).__name__ if np.ndim(result) else repr(result)
-    complaint = f"the largest number is {right:.6g}, and you returned {shown}"
-    must(not np.ndim(result) and result == right, complaint)
-
-
 # ------------------------------------------------------------------ challenge
 SMALL_ARRAYS_US = 200.0
 
@@ -267,8 +230,6 @@ def check_small_arrays(mine: Any, model: Any) -> float:
 
 ARRAYS = [((1000,), "float32"), ((3, 4), "int32"), ((), "float64"), ((2, 3, 4), "int16")]
 OF = "shape {} and dtype {}"
-# Large enough that the copies outlast the calls: only then does anybody wait.
-_LARGE = [(1, (100_000,), 0), (2, (1000, 400), -10)]
 _WAYS = [(1, 1_000_000, 100.0), (2, 1_000_000, 30.0)]
 
 EXERCISES = (
@@ -280,8 +241,5 @@ EXERCISES = (
     Exercise("03-which-way", "Which way to run?", "load_and_fetch",
              runs(_loaded_and_fetched, _which_way, _WAYS, "{1} elements"),
              runs(_loaded_and_fetched, _complete, [(3, 1000, 10.0)], "")),
-    Exercise("03-largest", "Look inside, without blocking", "largest",
-             runs(_with_neighbour, _polite, _LARGE, "an array of shape {1}"),
-             runs(no_pauses()(_with_neighbour), _is_largest, [(3, (1000,), -10)], "")),
     Exercise("03-challenge", "Challenge: sixteen small arrays", "small_arrays", check_small_arrays),
 )  # fmt: skip

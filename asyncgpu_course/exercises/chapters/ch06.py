@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from itertools import count as counter
 from itertools import pairwise
@@ -16,10 +16,17 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_course.checks import operations, schedule
-from asyncgpu_course.checks.operations import filled, own_sizes, round_trip
+from asyncgpu_course.checks.operations import filled, noise, own_sizes, round_trip
 from asyncgpu_course.checks.rejection import Rejected, about, case, compared, must
 from asyncgpu_course.checks.results import CheckedArray, brief, equal, in_order, listed, tuple_of
-from asyncgpu_course.checks.sandbox import Observed, neighbour, observe, private_device, tried
+from asyncgpu_course.checks.sandbox import (
+    Observed,
+    neighbour,
+    no_pauses,
+    observe,
+    private_device,
+    tried,
+)
 from asyncgpu_course.checks.trials import Check, cases, runs
 from asyncgpu_course.exercises.exercise import Exercise
 from asyncgpu_course.internals import count
@@ -61,6 +68,45 @@ def _batches(us: float, sizes: Sequence[int]) -> tuple[Any, Any]:
         return agt.pin(_batch(i, sizes[i]))
 
     return prepare, _process
+
+
+# ------------------------------------------------------------------ looking inside
+# Large enough that the copies outlast the calls: only then does anybody wait.
+_LARGE = [(1, (100_000,), 0), (2, (1000, 400), -10)]
+Turns = tuple[Observed, CheckedArray]
+
+
+def _with_neighbour(answer: Any, seed: int, shape: tuple[int, ...], middle: int) -> Turns:
+    """Try an answer on a round trip of numbers, and count the turns that another task had meanwhile."""
+    x = agt.pin(noise(seed, *shape) + np.float32(middle))
+    op = agt.h2d(x).to_host()
+
+    async def main() -> Any:
+        async with neighbour(100) as turns:
+            waiting = answer(op)
+            complaint = "`largest` should be a coroutine: write it with `async def`"
+            must(isinstance(waiting, Awaitable), complaint)
+            before = turns()
+            return await cast(Awaitable[Any], waiting), turns() - before
+
+    return observe(main), x
+
+
+def _polite(found: Turns, *_row: Any) -> None:
+    """The largest number comes back, and other tasks have their turns meanwhile."""
+    run = found[0]
+    schedule.launches(run.trace, "d2h", 1)
+    schedule.never_blocks(run.trace)
+    complaint = "no other task had a turn while this one waited: a loop that asks again and again "
+    must(run.result[1] > 0, complaint + "keeps everybody waiting, too")
+    _is_largest(found)
+
+
+def _is_largest(found: Turns, *_row: Any) -> None:
+    (result, _), right = found[0].result, found[1].max()
+    shown = type(result).__name__ if np.ndim(result) else repr(result)
+    complaint = f"the largest number is {right:.6g}, and you returned {shown}"
+    must(not np.ndim(result) and result == right, complaint)
 
 
 # ------------------------------------------------------------------ waiting less
@@ -505,6 +551,9 @@ def check_feed(mine: Any, model: Any) -> float:
 _TIMES = [(2000, 10_000_000), (200, 4_000_000), (900, 4_000_000), (500, 6_000_000), (200_000, 64)]
 
 EXERCISES = (
+    Exercise("06-largest", "Look inside, without blocking", "largest",
+             runs(_with_neighbour, _polite, _LARGE, "an array of shape {1}"),
+             runs(no_pauses()(_with_neighbour), _is_largest, [(3, (1000,), -10)], "")),
     Exercise("06-prepare", "Prepare the next batch meanwhile", "pipeline",
              cases(_prepare, [(4,), (2,), (7,), (1,)], "n={}"), _hostile_batches),
     Exercise("06-responsive", "Keep the heart beating", "with_heartbeat", check_responsive),

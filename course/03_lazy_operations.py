@@ -41,7 +41,7 @@ def run_on(streams):
 
 
 def watch(program, *args):
-    """The trace of a program, which runs twice: on a real GPU the first time is slow."""
+    """The trace of a program's second run. On a real GPU the first is slow."""
     program(*args)
     with agt.record() as trace:
         program(*args)

@@ -16,16 +16,7 @@
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course import (
-    check,
-    guess,
-    hint,
-    progress,
-    reveal,
-    score,
-    solution,
-    solved,
-)
+from asyncgpu_course import check, guess, hint, progress, reveal, score, solution
 
 device = agt.use("auto")
 device
@@ -78,8 +69,13 @@ def total(p, q):
 # Here's the finished program at work, with its middle part hidden.
 
 # %% id=question-run
+from asyncgpu_course import solved
+
+sides = lambda m: product(m, 2.0), lambda m: half(product(m, 6.0))
+
+
 def watch(make):
-    """Run the operation twice, as the first time may be slow, and record the second."""
+    """The trace of an operation's second run. On a real GPU the first is slow."""
     make().sync()
     op = make()
     with agt.record() as trace:
@@ -89,15 +85,15 @@ def watch(make):
 
 def finished():
     hidden = solved("04-diamond")
-    two, three = lambda m: product(m, 2.0), lambda m: half(product(m, 6.0))
-    return hidden(agt.h2d(matrix), two, three, total)
+    return hidden(agt.h2d(matrix), *sides, total)
 
 
 riddle = watch(finished)
 riddle.plot(
     title="One copy, two products, one sum",
     lanes=("host", "streams"),
-    lesson="One copy, then two products at once on two streams, then their sum.",
+    lesson="One copy, then two products at the same time on two streams, "
+    "and at the very end their sum.",
 )
 
 # %% [markdown] id=question-join-text
@@ -108,8 +104,8 @@ riddle.plot(
 riddle.between(join.start - 15, join.end + 2).plot(
     title="The end, enlarged",
     lanes=("streams",),
-    lesson="Two arrows, one from each product, lead to the third stream, where the sum "
-    "is computed.",
+    lesson="Two arrows, one from each product, lead to the third stream, "
+    "where the sum is computed.",
 )
 
 # %% [markdown] id=question-read
@@ -279,9 +275,8 @@ assert trace.find("d2h") == []
 def residual(x, add):
     n = x.size
     positive = agt.relu(n, agt.h2d(x), agt.zeros(n).partition(256)).output()
-    total = add(
-        n, agt.h2d(x), positive, agt.zeros(n).partition(256)
-    )  # a second upload of x
+    x_again = agt.h2d(x)
+    total = add(n, x_again, positive, agt.zeros(n).partition(256))
     return total.output().to_host()
 
 
@@ -367,9 +362,9 @@ agt.zip(agt.ones(4).to_host(), agt.arange(4).to_host()).sync()
 # %% [markdown] id=two-trips
 # ## Two trips
 #
-# How long does a trip to the device and back take, with four megabytes?
+# How long does a trip to the device and back take, with four megabytes? And two of them, which don't need each other? We run these two by `agt.zip`, and then by `agt.overlap`, which looks just like it.
 
-# %% id=two-trips-one
+# %% id=two-trips-run
 def there_and_back():
     return agt.h2d(large).to_host()
 
@@ -379,32 +374,22 @@ def took(trace):
 
 
 alone = watch(there_and_back)
-print(f"one trip: {took(alone):.0f} µs")
-
-# %% [markdown] id=two-trips-text
-# Now two trips, which don't need each other:
-
-# %% id=04-zip guess within=0.15
-# How many µs does `agt.zip(there_and_back(), there_and_back())` take?
-
-# %% id=04-zip reveal
 zipped = watch(lambda: agt.zip(there_and_back(), there_and_back()))
 overlapped = watch(lambda: agt.overlap(there_and_back(), there_and_back()))
-picture = agt.compare_timelines([zipped, overlapped], ["zip", "overlap"])
-times = took(zipped) / took(alone)
-reveal("04-zip", f"{took(zipped):.0f}", picture, times=times, overlap=took(overlapped))
+agt.compare_timelines(
+    [zipped, overlapped],
+    [f"zip: {took(zipped):.0f} µs", f"overlap: {took(overlapped):.0f} µs"],
+    lesson=f"One trip takes {took(alone):.0f} µs. "
+    "In the zip, four copies stand in a row. "
+    "In the overlap, a copy back runs beside a copy in.",
+)
 
-# %% id=04-zip lesson
-# In the zip, four copies stand in a row. In the overlap, a copy back runs beside a copy in.
-
-# %% id=04-zip told truth=326
-# That is {times:.1f} times as long as one trip. With `agt.overlap` in place of `agt.zip` it's {overlap:.0f} µs.
-#
+# %% [markdown] id=two-trips-read
 # > **Misconception: `zip` runs its arms at the same time.**
 # >
 # > - *What you see:* two operations that don't need each other, in a timeline with one stream.
 # > - *Why:* `zip` only combines *results*. It's one operation, so it gets one stream, and a stream keeps its order, although the device has an engine for each direction.
-# > - *What helps:* use `agt.overlap` when you want the work to happen at the same time. It looks like `zip`, but it gives each arm a stream of its own.
+# > - *What helps:* use `agt.overlap` when you want the work to happen at the same time. It gives each arm a stream of its own.
 
 # %% [markdown] id=fork-text
 # ## Forks and joins
@@ -422,8 +407,8 @@ forked = watch(in_the_middle)
 forked.plot(
     title="before, overlap, after",
     lanes=("streams",),
-    lesson="Two arrows lead from the first copy to the arms, and two from the arms to "
-    "the last copy.",
+    lesson="Two arrows lead from the first copy to the arms, "
+    "and two from the arms to the last copy.",
 )
 
 # %% [markdown] id=zip-overlap-read
@@ -495,10 +480,8 @@ reveal("04-drawing", f"{lane('h2d')} {lane('d2h')}", picture)
 
 # %% id=small-run
 small = agt.ones(100), agt.zeros(100), agt.arange(100)
-zip_us, overlap_us = (
-    took(watch(lambda: agt.zip(*small))),
-    took(watch(lambda: agt.overlap(*small))),
-)
+zip_us = took(watch(lambda: agt.zip(*small)))
+overlap_us = took(watch(lambda: agt.overlap(*small)))
 print(f"three tiny arrays: zip {zip_us:.0f} µs, overlap {overlap_us:.0f}")
 print(f"with overlap it takes {overlap_us / zip_us:.1f} times as long")
 
@@ -551,42 +534,52 @@ check("04-zip-or-overlap", side_by_side)
 # %% [markdown] id=readers
 # ## One source, two readers
 #
-# Back to our diamond, with one copy and two products that use it. If the copy were an ordinary Python variable, you'd just mention it twice. Let's do that with an operation.
+# Back to our diamond, with one copy and two products that use it. If the copy were an ordinary Python variable, you'd just mention it twice. Can you do that with an operation? There's also `source.shared()`, which makes an operation that runs `source` once, when somebody first needs it, and then hands everybody the same result.
 
-# %% id=twice-run
+# %% id=copies-code
 source = agt.h2d(large)
-twice = watch(lambda: agt.zip(source, source))
-print([span.name for span in twice.device_spans])
 
-# %% [markdown] id=twice-read
-# The same numbers were copied twice.
-#
+
+def plain():
+    return agt.zip(source, source)
+
+
+def kept():
+    s = source.shared()
+    return agt.zip(s, s)
+
+
+def in_place():
+    return agt.zip(source.shared(), source.shared())
+
+
+# %% id=04-copies guess
+# How often are the four megabytes copied when we run `plain()`, when we run `kept()`, and when we run `in_place()`? Type three numbers.
+
+# %% id=04-copies reveal
+names = ["plain", "kept", "in_place"]
+traces = [watch(make) for make in (plain, kept, in_place)]
+copies = [len(trace.find("h2d")) for trace in traces]
+picture = agt.compare_timelines(traces, names, lanes=("streams",))
+reveal("04-copies", " ".join(map(str, copies)), picture)
+
+# %% id=04-copies lesson
+# Only with `kept` is there a single copy.
+
+# %% id=04-copies told truth="2 1 2"
 # > **Misconception: if an operation appears twice, both places use the same result.**
 # >
 # > - *What you see:* work that's done twice, and twice the memory.
-# > - *Why:* an operation is a recipe, and if it's on the menu twice, it's cooked twice.
-# > - *What helps:* write `s = source.shared()`, and use `s` in both places. It runs once, when somebody first needs it, and everybody gets the same result.
-
-# %% id=shared-run
-s = source.shared()
-with agt.record() as once:
-    a, b = agt.zip(s, s).sync()
-
-print(
-    "written twice:", len(twice.find("h2d")), "copies. Shared:", len(once.find("h2d"))
-)
+# > - *Why:* an operation is a recipe, and if it's on the menu twice, it's cooked twice. And `shared` doesn't change `source`: each call makes another operation, which runs once.
+# > - *What helps:* call `shared()` *once*, keep what it returns, and use that in both places.
 
 # %% [markdown] id=shared-read
-# Call `shared()` *once* and keep what it returns. If you write `source.shared()` in two places, you've made two sources again.
-#
 # `shared` draws arrows, too. If its readers are on different streams, the source runs on the stream of *one* of them, with an event behind it, and the others wait for that event. So there's no race, whoever comes first.
 
 # %% id=shared-check tags=asserts
-assert len(twice.find("h2d")) == 2
-assert len(once.find("h2d")) == 1
+assert copies == [2, 1, 2]
+a, b = kept().sync()
 assert a.mode == b.mode == "shared"
-again = watch(lambda: agt.zip(source.shared(), source.shared()))
-assert len(again.find("h2d")) == 2
 
 # %% [markdown] id=middle
 # ## The middle part
@@ -626,7 +619,7 @@ def diamond(source, left, right, join):
 # %% id=04-diamond hints
 # There are three things to get right: the source must run once, the two sides need two streams, and the join needs both results.
 #
-# You can use `source.shared()` in many places, and it runs at most once. Which combinator gives two operations two streams, as *one* operation?
+# You can use what `source.shared()` returns in many places, and it runs at most once. Which combinator gives two operations two streams, as *one* operation?
 #
 # `s = source.shared()`, then `agt.overlap(left(s), right(s))`, then `.and_then(lambda both: join(*both))`.
 
@@ -640,21 +633,11 @@ check("04-diamond", diamond)
 # Now run the program from the top with *your* middle part. If your diamond is right, you can't tell the two pictures apart.
 
 # %% id=mine-run
-mine = watch(
-    lambda: diamond(
-        agt.h2d(matrix),
-        lambda m: product(m, 2.0),
-        lambda m: half(product(m, 6.0)),
-        total,
-    )
-)
-right = solved("04-diamond", diamond) is diamond  # the check has taken it
+mine = watch(lambda: diamond(agt.h2d(matrix), *sides, total))
+accepted = solved("04-diamond", diamond) is diamond  # the check has taken it
 agt.compare_timelines(
     [riddle, mine],
-    [
-        "from the top",
-        "with your diamond" if right else "with your diamond (not accepted yet)",
-    ],
+    ["from the top", f"with your diamond{'' if accepted else ' (not accepted yet)'}"],
     lanes=("streams",),
     lesson="With the right diamond, the two look the same, down to the arrows.",
 )
@@ -677,8 +660,8 @@ h200.with_lane(
 ).plot(
     title="A diamond on an H200",
     lanes=("host", "streams"),
-    lesson="The order is right, but the first product is over before the second has "
-    "been submitted.",
+    lesson="The order is right, but the first product is over "
+    "before the second has been submitted.",
 )
 
 # %% [markdown] id=on-a-gpu-read
@@ -755,9 +738,8 @@ progress("04")
 # %% id=loop-build
 ops = []
 for factor in (2, 3, 5):
-    ops.append(
-        agt.full(4, factor).and_then(lambda array: scaled(array, factor)).to_host()
-    )
+    four = agt.full(4, factor)
+    ops.append(four.and_then(lambda array: scaled(array, factor)).to_host())
 
 # %% id=04-loop-first guess
 # Now we run the three. What is the first number of each result? Type three numbers.

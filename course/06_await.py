@@ -506,7 +506,7 @@ reveal("06-together", " ".join(map(str, units)), picture, a=a, b=b, c=c, d=d, lo
 # %% id=06-together lesson
 # The first three pause after each batch. Only in the last do copies overlap, in pairs.
 
-# %% id=06-together told truth="104 104 61"
+# %% id=06-together told truth="103 103 61"
 # `each_with_sync` takes {a:.0f} µs, `each_with_await` {b:.0f}, `futures_first` {c:.0f}, and `all_together` {d:.0f}. The second program blocks nobody, but there *is* nobody else, only one task, which waits four times in a row. And waking a task takes time, so each of the three pauses is {longer:.0f} µs longer than with `sync`.
 #
 # > **Misconception: `into_future` and `schedule` start the work.**

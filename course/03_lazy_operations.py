@@ -9,7 +9,7 @@
 #
 # | | |
 # |---|---|
-# | Time | an hour, ten minutes for the challenge, and 5 for the encore |
+# | Time | 50 minutes, and 5 for the encore |
 # | You need | [00_start_here](00_start_here.ipynb), [01_sync_kernels](01_sync_kernels.ipynb), and [02_streams_and_events](02_streams_and_events.ipynb) |
 
 # %% id=setup

@@ -354,10 +354,10 @@ check("04-saxpy", async_saxpy)
 # %% [markdown] id=zip
 # ## Several results
 #
-# `agt.zip(a, b, ...)` yields a tuple with the result of each. The operations that go in are called its **arms**.
+# `agt.zip(a, b, ...)` yields a tuple with the result of each. The operations that go in are called its **arms**. Here they make ones, a range, and random numbers:
 
 # %% id=zip-run
-agt.zip(agt.ones(4).to_host(), agt.arange(4).to_host()).sync()
+agt.zip(agt.ones(4).to_host(), agt.arange(4).to_host(), agt.randn(4).to_host()).sync()
 
 # %% [markdown] id=two-trips
 # ## Two trips
@@ -564,7 +564,7 @@ picture = agt.compare_timelines(traces, names, lanes=("streams",))
 reveal("04-copies", " ".join(map(str, copies)), picture)
 
 # %% id=04-copies lesson
-# Only with `kept` is there a single copy.
+# Only the second makes do with a single copy.
 
 # %% id=04-copies told truth="2 1 2"
 # > **Misconception: if an operation appears twice, both places use the same result.**

@@ -11,7 +11,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 55 minutes, and 5 more for the encore |
+# | Time | 50 minutes, and 10 more for the encores |
 # | You need | [02_streams_and_events](02_streams_and_events.ipynb) and [04_combinators](04_combinators.ipynb) |
 
 # %% id=setup

@@ -303,7 +303,7 @@ if device.simulated:
 # %% [markdown] id=life
 # ## The life of a future
 #
-# One run of an operation is called a **future**. `op.into_future()` makes one, on the next stream of the usual policy, and `op.schedule(policy)` on one that your own policy picks. A stream is all it has so far. The first `await` submits its work:
+# One run of an operation is called a **future**. `op.into_future()` makes one, on the next stream of the usual policy, and `op.schedule(policy)` on one that `policy` picks. So far it has a stream, and nothing more. The first `await` submits its work:
 #
 # ```text
 #   idle ── first await ──> executing ── the device is done ──> complete
@@ -381,7 +381,7 @@ assert await future is await future  # as often as you like: the work was done o
 #
 # For longer work there's a second thread, the helper, which belongs to the package and runs none of your code. It looks, too, but it sleeps in between, for 0.2 ms at first and longer in long waits. Meanwhile the task is put aside, with a token, and the loop attaches a **callback** to that, which will put the task back on the list. No core is busy, but waking a thread took 0.2 to 0.9 ms on the H200 where we measured it.
 #
-# CUDA has a way without a helper. `cuLaunchHostFunc` puts a **host callback** into a stream: a function of yours, which the driver calls when the stream gets there. In Rust, cuda-async wakes its tasks so. We don't, because when the device has failed, that call never comes, and the task would wait forever.
+# CUDA has a way without a helper. `cuLaunchHostFunc` puts a **host callback** into a stream: a function of yours, which the driver calls when the stream gets there. Rust's cuda-async wakes its tasks this way. We don't, because if the device fails, that call never comes, and the task would wait forever.
 #
 # `device.patience_us` says how long a task looks for itself. The cell with the first poll had set it to 0, and a folded one below sets it back. The simulated device has no such patience and needs no helper, because it can move its clock forward.
 

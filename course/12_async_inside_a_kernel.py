@@ -236,8 +236,8 @@ def draw_machine(found):
         axes.annotate("", (end, 0.5), (begin, 0.5), arrowprops=turn)
         last, what = np.flatnonzero(found > place + 1)[0] + 1, ("boil", "steep")[place]
         words = f"poll {last}:\n{what} is READY"
-        told.append(f"Polls {polls} stay at {name}, find PENDING, and return. In poll {last} {what} is READY, "
-                    f"and an arrow leads on to {names[place + 1]}.")  # fmt: skip
+        told.append(f"Polls {polls} stay at {name}, find PENDING, and return. In poll {last} {what} is "
+                    f"READY, and an arrow leads on to {names[place + 1]}.")  # fmt: skip
         axes.text((begin + end) / 2, 0.9, words, fontsize=9, **middle)
     figure.tight_layout()
     shown(figure, " ".join(told).replace("\n", ", "))
@@ -501,8 +501,8 @@ axes.set_title(f"One thread waits for three letters, in {rounds} rounds", loc="l
 figure.tight_layout()
 each = [f"block {k + 1} works for {4000 * work[k]:,} clocks, and its letter is read after {when:,}"
         for k, when in enumerate(came)]  # fmt: skip
-shown(figure, f"Block 0 polls without a break, for {rounds} rounds. Meanwhile {'; '.join(each)}. So the letters "
-      "come in another order than that in which the thread looks for them.")  # fmt: skip
+shown(figure, f"Block 0 polls without a break, for {rounds} rounds. Meanwhile {'; '.join(each)}. So the "
+      "letters come in another order than that in which the thread looks for them.")  # fmt: skip
 
 # %% id=letters-check tags=asserts
 assert came[1] < came[2] < came[0]
@@ -956,7 +956,7 @@ def draw_kettle(**policies):
         axes.set_title(title, loc="left")
         last = order[int(ready.argmax())] if order else "none"
         told.append(f"{title}. The kettle boils water for cups {', '.join(map(str, order))}, without a "
-                    f"break until tick {steeps.max(initial=0)}. The last bar to end is cup {last}'s.")  # fmt: skip
+                    f"break until tick {steeps.max(initial=0)}. Cup {last} ends last.")  # fmt: skip
     rows[-1, 0].set_xlabel("tick (blue: the kettle boils that cup's water, brown: the leaves steep)")
     figure.tight_layout()
     shown(figure, "\n".join(told))
@@ -1181,7 +1181,8 @@ def draw_bad_run():
         bars(axes, lane, [(since, 10 - since)], "#66c2a5", "1")
     for lane in (3, -0.4):
         axes.hlines(lane, 1.6, 10, color="#d0d0d0", lw=2, zorder=0)
-    did = [(2.1, 3, "x = 1"), (3.25, 3, "fence"), (4.4, 3, "y = 1"), (6, -0.4, "y is 1"), (8.3, -0.4, "x is 0")]
+    did = [(2.1, 3, "x = 1"), (3.25, 3, "fence"), (4.4, 3, "y = 1")]
+    did += [(6, -0.4, "y is 1"), (8.3, -0.4, "x is 0")]
     for at, lane, words in did:
         look = {"facecolor": "#f0e442" if words == "fence" else "white"}
         axes.text(at, lane, words, ha="center", va="center", bbox=look)
@@ -1189,9 +1190,9 @@ def draw_bad_run():
         axes.annotate("", end, begin, arrowprops={"arrowstyle": "->", "color": colour, "lw": 2})
     why = "an x from before: read early, or an old copy"
     axes.text(8.3, -1.1, why, ha="center", color="#d62728", fontsize=9)
-    shown(figure, "A run that ends with 1 0. The sender writes x = 1, has its fence, and writes y = 1. In memory, x "
-          "is 1 before y is. The reader looks at y when it's 1. Then it gets 0 for x, by a red arrow that "
-          f"begins far to the left, where x was still 0: {why}.")  # fmt: skip
+    shown(figure, "A run that ends with 1 0. The sender writes x = 1, has its fence, and writes y = 1. In "
+          "memory, x is 1 before y is. The reader looks at y when it's 1. Then it gets 0 for x, by a red "
+          f"arrow that begins far to the left, where x was still 0: {why}.")  # fmt: skip
 
 
 # %% id=run-litmus-none

@@ -22,8 +22,17 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course import check, guess, hint, interleavings, progress, reveal, score
-from asyncgpu_course import shown, solution, solved
+from asyncgpu_course import (
+    check,
+    guess,
+    hint,
+    progress,
+    reveal,
+    score,
+    shown,
+    solution,
+    solved,
+)
 
 device = agt.use("auto")
 stream = agt.create_stream()
@@ -84,12 +93,12 @@ def with_rounds(trace):
 
 # %% id=relaunch-picture
 kernels = sum(span.duration for span in to_and_fro.find("shout"))
-share = kernels / to_and_fro.metrics().makespan
+took = to_and_fro.metrics().makespan
 with_rounds(to_and_fro).plot(
     title="Six pieces, six launches",
     lanes=("host", "streams"),
     lesson="The same round six times: room in memory, a copy, a sliver of a kernel, a "
-    f"copy back. The slivers are {share:.0%} of the time. The rest is Python, "
+    f"copy back. The slivers are {kernels / took:.0%} of the time. The rest is Python, "
     "copies and waiting.",
 )
 
@@ -486,7 +495,6 @@ async def one_launch(blocks, kernel=pipeline):
 
 
 in_one_go = await one_launch(blocks=4)
-took = to_and_fro.metrics().makespan
 with_office(in_one_go).plot(
     title=f"Four blocks, launched once (six launches took {took:.0f} µs)",
     lanes=("host", "streams"),
@@ -679,9 +687,9 @@ axes.set_xlabel("until a block can go on (µs); two bars for two machines")
 axes.invert_yaxis()
 axes.spines[["top", "right"]].set_visible(False)
 told = [f"{name}: {one:.0f} and {other:.0f} µs" for name, (one, other) in measured.items()]
-shown(figure, f"Bars: how long until a block can go on, on two machines with an H200. {'; '.join(told)}. The bars "
-      "of 132 blocks dwarf all others. The grey pair at the bottom, a new launch, is little longer than the "
-      "pair of a single call at the top.")  # fmt: skip
+shown(figure, f"Bars: how long until a block can go on, on two machines with an H200. {'; '.join(told)}. "
+      "The bars of 132 blocks dwarf all others. The grey pair at the bottom, a new launch, is little longer "
+      "than the pair of a single call at the top.")  # fmt: skip
 
 # %% [markdown] id=when-it-pays
 # The 14 µs are Python's launch of a tiny kernel and its wait, and nothing else. The other 68 of a piece's 82 are memory, copies, reading and writing.
@@ -763,9 +771,9 @@ for axis, (title, end) in zip(axes, ends.items()):
 axes[1].set_xlabel("µs")
 figure.tight_layout()
 told = "; ".join(f"{title}: {end:.0f} µs" for title, end in ends.items())
-shown(figure, f"{told}. Above, each block's bar has one gap for its price, a little later in each block, while the "
-      "others' bars go on. Below, five columns of short bars: four times all four blocks have a gap, and each "
-      "gap is for the price of one of them.")  # fmt: skip
+shown(figure, f"{told}. Above, each block's bar has one gap for its price, a little later in each block, "
+      "while the others' bars go on. Below, five columns of short bars: four times all four blocks have a "
+      "gap, and each gap is for the price of one of them.")  # fmt: skip
 
 # %% id=pays-check tags=asserts
 if device.simulated:
@@ -916,6 +924,9 @@ taken = ("Bert takes 0", [1, 2], [0]), ("and takes 1", [2], [0, 1])
 draw_piles([("Anna looks", [0, 1, 2], []), *taken])
 
 # %% id=search tags=helpers
+from asyncgpu_course import interleavings
+
+
 def anna(stack):
     def thread():
         return [(yield from stack.pop())]

@@ -751,7 +751,7 @@ assert (answer.numpy() != in_numpy(STEPS)).any()
 # %% [markdown] id=adds-table
 # Your machine was content and wrong. The library had *moved* the explorers into the first hunt, so it could refuse the second.
 #
-# Your future is simpler, too. It spins: it keeps a processor core busy, where the library looks for 2 ms and then lets a helper sleep until the driver wakes it. And it never asks whether the device failed, so `await` may hand you a wrong result instead of an error.
+# Your future is simpler, too. It spins: it keeps a processor core busy, where the library looks for 2 ms and then lets a helper look. And it never asks whether the device failed, so `await` may hand you a wrong result instead of an error.
 #
 # One thing you did get: the context keeps alive whatever its verbs touch until the work is over. Otherwise an array could be freed while a kernel still writes to it, and you'd find out on a Friday evening.
 

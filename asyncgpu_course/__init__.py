@@ -7,6 +7,7 @@ words come from course/ (`answers`), and what is imported from below `agt` comes
 from asyncgpu_course.api import check, forget, hint, progress, solution, solved
 from asyncgpu_course.checks.interleavings import interleavings
 from asyncgpu_course.checks.rejection import Rejected
+from asyncgpu_course.drag import drag
 from asyncgpu_course.exercises.exercise import Exercise
 from asyncgpu_course.guesses import Revealed, guess, reveal, score
 from asyncgpu_course.outcome import Outcome, OutcomeWords
@@ -20,6 +21,7 @@ __all__ = [
     "Rejected",
     "Revealed",
     "check",
+    "drag",
     "forget",
     "guess",
     "hint",

@@ -15,6 +15,7 @@ from asyncgpu_tutor.kernels.files import include_headers
 from asyncgpu_tutor.ops.array_operations import Make
 from asyncgpu_tutor.ops.leaves import Download
 from asyncgpu_tutor.run.context import skip_frames_of
+from asyncgpu_tutor.traces.live import show
 from asyncgpu_tutor.traces.pictures import Timeline
 from asyncgpu_tutor.traces.pictures import compare_timelines as compare
 from asyncgpu_tutor.traces.spans.lanes import lane_of
@@ -37,6 +38,7 @@ __all__ = [
     "lane_of",
     "overlap_between",
     "read_signature",
+    "show",
 ]
 
 for skip in (pass_over, skip_frames_of):

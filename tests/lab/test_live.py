@@ -172,6 +172,52 @@ def test_live_and_still_follow_the_theme(page: Page, lab: str, course: Path, alb
     theme(page, "Light")
 
 
+DRAGGED = """
+from asyncgpu_course import drag
+async def program(job, streams):
+    with agt.using(policy=agt.StreamPoolRoundRobin(streams)), agt.record() as trace:
+        tasks = [agt.spawn(arm(i)) for i in range(3)]
+        await agt.sleep(0)
+        agt.work(job, "report")
+        for task in tasks:
+            await task
+    return trace.from_first()
+await drag(program, job=range(0, 1001, 100), streams=range(1, 4))
+"""
+
+
+def test_a_slider_that_is_dragged_draws_anew(
+    page: Page, lab: str, course: Path, album: Path
+) -> None:
+    from playwright.sync_api import expect
+
+    live = shown(page, lab, course, "live_drag", DRAGGED.strip())
+    title = live.locator(".agt-title")
+    job, streams = page.locator(f"{FRONT} .widget-slider").all()
+    expect(title).to_contain_text("with job = 0, streams = 1")
+    before = str(title.text_content())
+    page.screenshot(path=album / "live_drag_before.png")
+
+    box = job.locator(".noUi-base").bounding_box()
+    assert box is not None
+    job.locator(".noUi-handle").hover()
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.95 * box["width"], box["y"] + box["height"] / 2, steps=8)
+    page.mouse.up()
+    expect(title).to_contain_text("with job = 900, streams = 1")
+    longer = str(title.text_content())
+    assert int(longer.partition(" ")[0]) > int(before.partition(" ")[0]) + 100
+    page.screenshot(path=album / "live_drag_after.png")
+
+    streams.locator(".noUi-handle").focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    expect(title).to_contain_text("with job = 900, streams = 3")
+    theme(page, "Dark")
+    page.screenshot(path=album / "live_drag_dark.png")
+    theme(page, "Light")
+
+
 WATCHED = """
 kernel = agt.Kernel('''extern "C" __global__ void twice(int n, const float* x, float* y) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -24,8 +24,17 @@ from typing import Any
 _MOST_ON_A_PAGE = 250_000  # characters of one view's data
 
 
-def show(view: Callable[[], Mapping[str, Any]], *, html: str, text: str) -> dict[str, Any]:
-    """Return a cell's output by MIME type: the live `view`, if there can be one, and a still picture."""
+def show(
+    view: Callable[[], Mapping[str, Any]],
+    *,
+    html: str,
+    text: str,
+    around: Callable[[Any], Any] = lambda widget: widget,
+) -> dict[str, Any]:
+    """Return a cell's output by MIME type: the live `view`, if there can be one, and a still picture.
+
+    `around` puts the live view's widget into a larger one.
+    """
     still = {"text/plain": text, "text/html": html}
     # A notebook's kernel has somebody at its other end; a terminal has none, and neither has a script.
     ipython = sys.modules.get("IPython")
@@ -37,7 +46,7 @@ def show(view: Callable[[], Mapping[str, Any]], *, html: str, text: str) -> dict
         return {**still, "text/html": f'<div class="agt-on-page">{html}{data}</div>'}
     if wanted != "1" or getattr(shell, "kernel", None) is None or (make := _widget()) is None:
         return still
-    shown = make(view=view())._repr_mimebundle_()
+    shown = around(make(view=view()))._repr_mimebundle_()
     # IPython takes data, or data and metadata.
     live: dict[str, Any] = shown[0] if isinstance(shown, tuple) else shown
     return {**(live or {}), **still}

@@ -531,10 +531,12 @@ class Timeline {
 
 // ------------------------------------------------------------------ what Python asks for
 const VIEWS = {
-  timeline(data, el) {
+  timeline(data, el, model) {
     const view = new Timeline(el);
     view.show(data);
-    return () => view.end();
+    const again = () => view.show(model.get("view"));
+    model.on?.("change:view", again); // a site's page has no kernel that could send another
+    return () => { model.off?.("change:view", again); view.end(); };
   },
 
   // The threads of a launch, step by step; one of them can be picked by a click or by its number.
@@ -618,6 +620,6 @@ const VIEWS = {
 export default {
   render({ model, el }) {
     const data = model.get("view");
-    return VIEWS[data.view](data, el);
+    return VIEWS[data.view](data, el, model);
   },
 };

@@ -7,9 +7,9 @@
 #
 # **So where did the time go?**
 #
-# In two minutes you'll bet on why, in five you'll change what a GPU computes, and before the page is over you'll make a quick program of a slow one yourself. The whole course goes like that: you guess, and then a timeline tells you, without any tact, whether you were right.
+# In two minutes you'll bet on why, and in five you'll change what a GPU computes. The whole course goes like that: you guess, and then a timeline tells you, without any tact, whether you were right.
 #
-# After this page you can start work on a GPU, read a timeline, and get other work done while you'd otherwise be waiting.
+# After this page you can start work on a GPU, read a timeline, make a slow program quick, and get other work done while you'd otherwise be waiting.
 #
 # | | |
 # |---|---|
@@ -26,7 +26,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course import check, guess, hint, progress, reveal, score, solution, solved
+from asyncgpu_course import check, guess, hint, progress, reveal, score, solution
 
 device = agt.use("auto")
 device
@@ -87,7 +87,7 @@ extern "C" __global__ void twice(unsigned int n, const float* x, float* y)
 """)
 
 # %% [markdown] id=kernel-explained
-# In NumPy this would be `y = 2 * x`. Notice what isn't there: a loop. The first line of the body asks *which element is mine?*, and the rest deals with that one element.
+# In NumPy this would be `y = 2 * x`. Notice what isn't there: a loop. The first line of the body asks *which element is mine?*, and the rest deals with that one.
 #
 # Here's a picture that's too dark, of two million pixels. **Run your kernel on it. Then change the `2.0f` above to `3.0f`, and run both cells again.** (For a negative, make the line `y[i] = 1.0f - 2.0f * x[i];`.)
 
@@ -147,8 +147,9 @@ op = doubled(x)
 
 # %% id=describe-check tags=asserts
 with agt.record() as so_far:
-    doubled(x)
+    another = doubled(x)
 assert len(so_far) == 0
+bright = await another  # an operation that's never run would warn
 
 # %% [markdown] id=where
 # ## Where the time goes
@@ -174,14 +175,14 @@ async def recorded(work):
     return trace, result
 
 
-await doubled(x)  # a warm-up: at first a real GPU loads the kernel and looks for memory
+_ = await doubled(x)  # a warm-up: at first a real GPU loads the kernel and looks for memory
 
 # %% id=first-launch
 first, y = await recorded(op)
 stopwatch(first).plot(
     title="Your first work for the GPU",
     lanes=("host", "streams"),
-    lesson="Python makes its calls and pauses. It goes on a little after the device is done.",
+    lesson="Python makes its calls and pauses. It goes on just after the device is done.",
 )
 
 # %% id=first-launch-check tags=asserts
@@ -198,11 +199,9 @@ assert max(s.end for s in paused.device_spans) > max(s.end for s in paused if s.
 #
 # The lane with the long bars is a **stream**, a queue that the device works through piece by piece. The long bars are the copies, and the sliver between them is your kernel. It moves twice as many numbers as a copy and is done in 6 µs, while a copy takes 148. The road between the two computers is narrow: it carries 54 GB a second. The kernel's numbers stay on the device, where they move at about 2,500.
 #
-# The top lane is Python, with six calls: one for each piece, and two for room in memory. After 46 µs it has asked for everything, even for a copy that begins at 178. Then it pauses.
+# The top lane is Python, with six calls: one for each piece, and two for room in memory. After 46 µs it has asked for everything, even for a copy that begins at 178. Then it pauses. The pause ends a little late: the device was done after 325 µs, but the event loop takes another 24 to notice and to wake up the code that paused. (It needs Python for that. While a job keeps Python busy, it can't.) The stopwatch runs until then.
 #
-# The pause ends a little late. The device was done after 325 µs, but the event loop takes another 24 to notice and to wake up the code that paused. (It needs Python for that. While a job keeps Python busy, it can't.) The stopwatch runs until then.
-#
-# **First clue:** go back to the first picture. The two programs are about 230 µs apart. If the slow one's four slivers ran at the same time, how much would that save? At most 11 µs. And if it had no gaps? They add up to 50. Neither is enough: cross off `kernels` and `gaps`.
+# **First clue:** go back to the first picture. The two programs are about 230 µs apart. If the slow one's four slivers ran at the same time, that would save at most 11 µs. Its gaps add up to 50. Neither is enough: cross off `kernels` and `gaps`.
 
 # %% id=where-check tags=asserts
 if device.simulated:
@@ -247,7 +246,7 @@ if device.simulated:  # a GPU's clock agrees with Python's to a few µs only
 # await task                      # pause until the result is there
 # ```
 #
-# `spawn` puts the operation on the event loop's list, as a **task**. A task gets its turn when the running code pauses, as it does in the second line. The task hands its work to the device, and pauses too. So we get on with our job.
+# `spawn` puts the operation on the event loop's list, as a **task**. A task gets its turn when the running code pauses, as it does in the second line. It hands its work to the device, and pauses too. So we get on with our job.
 
 # %% id=00-meanwhile guess within=0.05
 # The stopwatch above says what `sync` takes. What does it say with these four lines, in µs?
@@ -369,6 +368,8 @@ print(f"Our four pictures, one after the other: {row:.0f} µs")
 # And all at once, with the program of the exercise?
 
 # %% id=00-four reveal
+from asyncgpu_course import solved
+
 go = solved("00-develop", develop)  # yours, or the course's until it's accepted
 await go([doubled(x) for x in album])  # a warm-up
 at_once, bright = await recorded(go([doubled(x) for x in album]))
@@ -487,7 +488,7 @@ if device.simulated:
 #
 # Each page ends with a challenge, and `progress` keeps your best time.
 #
-# `trips` are three operations, and `job()` keeps Python busy for 200 µs. The first trip takes 2,000,000 numbers to the device and brings 400,000 back. The second takes 1,200,000 there and brings as many back. The third takes 400,000 there and brings 2,000,000 back. Do everything, and return the three results in order. Python mustn't block, so `await`. From the first bar to the last, this takes 881 µs: get below 510. Then go on: the course's own answer takes 340 µs.
+# `job()` keeps Python busy for 200 µs, and `trips` are three operations. The first takes 2,000,000 numbers to the device and brings 400,000 back. The second takes 1,200,000 there and brings as many back. The third takes 400,000 there and brings 2,000,000 back. Do everything, and return the three results in order. Python mustn't block, so `await`. From the first bar to the last, this takes 881 µs: get below 510. Then go on: the course's own answer takes 340.
 
 
 # %% id=00-challenge starter
@@ -583,7 +584,8 @@ def with_gaps(trace):
 
 
 # %% id=on-a-gpu
-h200 = [agt.Trace.load_recording(name) for name in ("00_start_here_sync", "00_start_here")]
+recordings = ("00_start_here_sync", "00_start_here")
+h200 = [agt.Trace.load_recording(name) for name in recordings]
 
 with agt.using("sim"):
     million = agt.pin(np.ones(1 << 20, np.float32))
@@ -595,7 +597,8 @@ agt.compare_timelines(
     [with_gaps(h200[0]), with_gaps(model)],
     ["An H200: sync, then the job", "The model: sync, then the job"],
     lanes=("host", "streams"),
-    lesson="The device's bars are about as long in both. But between the real Python's calls, time passes.",
+    lesson="The device's bars are about as long in both. "
+    "But between the real Python's calls, time passes.",
 )
 
 # %% id=00-gain guess within=0.05

@@ -21,39 +21,40 @@ async def fills(job: float, streams: int) -> agt.Trace:
     return trace
 
 
-def total(svg: str) -> int:
+def total(drawn: object) -> int:
     """The total in the picture's title, in us."""
-    (said,) = re.findall(r"(\d+) µs with job", svg)
-    return int(said)
+    return int(re.findall(r"(\d+) µs with job", str(drawn))[0])
 
 
 def test_other_values_draw_another_total_on_the_same_scale() -> None:
     async def moves() -> None:
-        dragged = await drag(fills, job=(500, 0), streams=(1, 2))
-        long, (before,) = total(dragged.picture.svg()), dragged.picture.panels
+        dragged = await drag(fills, job=(500, 0), streams=(2, 1))
+        still, (before,) = dragged._repr_mimebundle_(), dragged.picture.panels
         await dragged.move(job=0)
         (after,) = dragged.picture.panels
 
-        assert total(dragged.picture.svg()) < long - 100
-        assert after.title.endswith("with job = 0, streams = 1")
+        assert set(still) == {"text/plain", "text/html"}
+        assert before.title.endswith("with job = 500, streams = 2")
+        assert after.title.endswith("with job = 0, streams = 2")
+        assert total(dragged.picture.svg()) < total(still["text/html"]) - 100
         assert after.layout.end == before.layout.end
 
     asyncio.run(moves())
 
 
-def test_of_many_moves_at_once_the_last_is_drawn_and_none_runs_beside_another() -> None:
+def test_of_many_moves_at_once_the_last_is_drawn_and_few_are_run() -> None:
     ran: list[int] = []
 
     async def program(job: int) -> agt.Trace:
         ran.append(job)
-        await agt.sleep(10)
-        assert ran[-1] == job
-        return await fills(job, 1)
+        trace = await fills(job, 1)
+        assert ran[-1] == job  # no other run began meanwhile
+        return trace
 
     async def moves() -> None:
         dragged = await drag(program, job=range(0, 300, 10))
         await asyncio.gather(*(dragged.move(job=us) for us in range(10, 300, 10)))
-        assert "job = 290" in repr(dragged.picture.panels[0].title)
+        assert dragged.picture.panels[0].title.endswith("with job = 290")
 
     asyncio.run(moves())
     assert len(ran) < 4
@@ -61,32 +62,16 @@ def test_of_many_moves_at_once_the_last_is_drawn_and_none_runs_beside_another() 
 
 def test_a_slider_draws_anew() -> None:
     widgets = pytest.importorskip("ipywidgets", reason="the extra `test` brings it")
-    traitlets = pytest.importorskip("traitlets")
-
-    class View(widgets.Widget):  # pyright: ignore[reportUntypedBaseClass] - ipywidgets has no types
-        view = traitlets.Dict()
 
     async def moves() -> None:
         dragged = await drag(fills, job=(0, 200, 500), streams=(1, 2))
-        shown: Any = View(view=dragged.picture.view())
+        shown: Any = widgets.Label()
         box = dragged._with_sliders(shown)  # pyright: ignore[reportPrivateUsage] - as Jupyter gets it
-        job, streams, view = box.children
-        before = total(str(shown.view))
+        job, streams, inside = box.children
         job.value = 500
         await asyncio.sleep(0.5)
 
-        assert [job.description, streams.description, view] == ["job", "streams", shown]
-        assert total(str(shown.view)) > before + 100
+        assert [job.description, streams.description, inside] == ["job", "streams", shown]
+        assert total(shown.view) > 500
 
     asyncio.run(moves())
-
-
-def test_without_a_kernel_it_is_the_still_picture_of_the_first_values() -> None:
-    async def still() -> None:
-        dragged = await drag(fills, job=(100, 0), streams=(2, 1))
-        made = dragged._repr_mimebundle_()
-
-        assert set(made) == {"text/plain", "text/html"}
-        assert "job = 100, streams = 2" in made["text/html"]
-
-    asyncio.run(still())

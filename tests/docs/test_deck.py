@@ -20,7 +20,9 @@ def test_every_picture_is_the_last_line_of_a_cell() -> None:
         folder, chapter, cell = picture.removesuffix(".svg").split("/")
         assert folder == "pictures"
         last = re.split(r"\n(?=\S)", cells(chapter)[cell].rstrip().removesuffix(")").rstrip())[-1]
-        assert re.match(r"\w+(\.plot|\.compare_timelines)\(|reveal\(.*, picture", last), picture
+        assert re.match(r"\w+(\(\w+\))?(\.plot|\.compare_timelines)\(|reveal\(.*, picture", last), (
+            picture
+        )
 
 
 def test_every_exercise_is_there() -> None:

@@ -182,7 +182,7 @@ first, y = await recorded(op)
 stopwatch(first).plot(
     title="Your first work for the GPU",
     lanes=("host", "streams"),
-    lesson="Python makes its calls and pauses. It goes on just after the device is done.",
+    lesson="Python makes its calls and pauses. It goes on soon after the device.",
 )
 
 # %% id=first-launch-check tags=asserts

@@ -19,7 +19,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course import check, guess, hint, progress, reveal, score, solution, solved
+from asyncgpu_course import check, guess, hint, progress, reveal, score, solution
 
 device = agt.use("auto")
 device
@@ -62,28 +62,35 @@ agt.show_threads(
 #
 # The numbers 0 to 3 occur in every block, so `threadIdx.x` alone won't do. The first line of the kernel counts the threads *in front of me*: for thread 1 of block 2, two whole blocks of four, and one in its own block, so its `i` is 2 · 4 + 1 = 9. As every thread has a different number of threads in front of it, no two get the same `i`. Nearly every kernel begins with that line, and it's the answer to our first question: **the code and the arguments are the same for all threads, but `i` isn't.**
 #
-# In this kernel each thread signs its element with a hundred times its block plus its number within the block, so element 9 holds 201. Now let's write another line, and start six blocks of four threads:
+# In this kernel each thread signs its element with a hundred times its block plus its number within the block, so element 9 holds 201. Now imagine that somebody mixes up two of the names. Twelve threads run this again, in three blocks of four:
 
 # %% id=who-run
 usual = "blockIdx.x * blockDim.x + threadIdx.x"
-unusual = agt.Kernel(who.source.replace(usual, "threadIdx.x * 6 + blockIdx.x"))
-op = unusual(24, agt.zeros(24, np.uint32).partition(4)).output().to_host()
-print(unusual.source)
+odd = "threadIdx.x * blockDim.x + blockIdx.x"
+mixed_up = agt.Kernel(who.source.replace(usual, odd))
+op = mixed_up(12, agt.zeros(12, np.uint32).partition(4)).output().to_host()
+print(mixed_up.source)
 
 # %% id=01-who guess
-# Which signature is on element 9 now? Type the number.
+# How many of the twelve elements get a signature now? Type the number.
 
 # %% id=01-who reveal
 numbers = op.sync()
-reveal("01-who", int(numbers[9]), lambda: print(numbers))
+signed = np.count_nonzero(numbers) + 1  # thread 0 of block 0 signs with 0
+picture = agt.show_threads(mixed_up, 12, np.zeros(12, np.uint32), grid=3, block=4)
+reveal("01-who", int(signed), picture)
 
-# %% id=01-who told truth=301
-# 9 is 1 · 6 + 3, so it was thread 1 of block 3. Neighbours in a block write six elements apart, and still no two threads share an element.
+# %% id=01-who lesson
+# Three elements get no arrow, and three threads have none.
+
+# %% id=01-who told truth=9
+# Each thread of a block takes a step of four, and there are only three blocks to fill it. So nobody's `i` is 3, 7 or 11. And the last thread of each block wants element 12, 13 or 14. There's no such element, and the `if` sends it home. Nobody complains, and the three elements keep whatever was in them.
 #
 # The hardware hands out `threadIdx` and `blockIdx`. What a kernel makes of them is its own choice, and the usual line is only the usual choice.
 
 # %% id=who-check tags=asserts
-assert list(numbers) == [100 * block + thread for thread in range(4) for block in range(6)]
+steps = [100 * block + thread for thread in range(3) for block in range(3)]
+assert list(numbers) == [*steps[:3], 0, *steps[3:6], 0, *steps[6:], 0]
 
 # %% [markdown] id=c-in-three-lines
 # ## C in three lines
@@ -101,17 +108,18 @@ assert list(numbers) == [100 * block + thread for thread in range(4) for block i
 
 # %% id=threads-run
 with agt.record() as trace:
-    numbers = who(1000, agt.zeros(1000, np.uint32).partition(256)).output().to_host().sync()
+    op = who(1000, agt.zeros(1000, np.uint32).partition(256)).output().to_host()
+    numbers = op.sync()
 
 (launch,) = trace.find("who")
-grid, block = launch.detail["grid"], launch.detail["block"]
-print(f"{grid[0]} blocks of {block[0]} threads, which makes {grid[0] * block[0]} threads")
+grid, block = launch.detail["grid"][0], launch.detail["block"][0]
+print(f"{grid} blocks of {block} threads, which makes {grid * block} threads")
 
 # %% [markdown] id=blocks-are-equal
 # The device can't start half a block, so the fourth block has all of its 256 threads, and some find no element to work on. (So much for the thousand threads that we began with.) The line `if (i < n)` keeps them out of trouble. It's called the **bounds check**.
 
 # %% id=blocks-are-equal-check tags=asserts
-assert grid[0] * block[0] - 1000 == 24
+assert grid * block - 1000 == 24
 assert (numbers[999], len(numbers)) == (3 * 100 + 231, 1000)
 
 # %% [markdown] id=puzzles
@@ -214,13 +222,14 @@ extern "C" __global__ void paint(unsigned int n, unsigned int* out)
 }
 """)
 
-pixels = paint(256 * 256, agt.zeros(256 * 256, np.uint32).partition(256)).output().to_host().sync()
+n = 256 * 256
+pixels = paint(n, agt.zeros(n, np.uint32).partition(256)).output().to_host().sync()
 
 plt.figure(figsize=(4, 4))
 plt.imshow(pixels.reshape(256, 256), cmap="magma")
 plt.axis("off")
 plt.show()
-print(f"{pixels.size:,} pixels, each by a thread of its own, in {len(np.unique(pixels))} shades.")
+print(f"{n:,} pixels, each by a thread of its own, in {len(np.unique(pixels))} shades.")
 
 # %% [markdown] id=paint-read
 # One line did that! Change `^` to `&`, then to `|`, and then write a line of your own, such as `(row * col) % 256`. (Chapter 14 paints the Mandelbrot set.)
@@ -396,12 +405,13 @@ check("01-matvec", my_matvec)
 #
 # You can write kernels now, so this is a good place for a break.
 #
-# So far we've asked *what* the device computes. Now we ask *when*, in five steps: copy a matrix to the device, copy a vector, multiply the two, apply ReLU, and fetch the result. A first version often looks like this, with a `sync` after each step: Python asks the device for something, and waits until it's done. (`agt.matvec_naive` and `agt.relu` are the course's versions of your kernels.)
+# So far we've asked *what* the device computes. Now we ask *when*, in five steps: copy a matrix to the device, copy a vector, multiply the two, apply ReLU, and fetch the result. A first version often looks like this, with a `sync` after each step: Python asks the device for something, and waits until it's done. (`agt.matvec_naive` and `agt.relu` are the course's versions of your kernels, and `agt.pin` puts an array where the device can fetch it without Python's help.)
 
 # %% id=steps
 rng = np.random.default_rng(0)
 m = n = 512
-a, x = agt.pin(rng.standard_normal((m, n), dtype=np.float32)), agt.pin(np.ones(n, np.float32))
+a = agt.pin(rng.standard_normal((m, n), dtype=np.float32))
+x = agt.pin(np.ones(n, np.float32))
 
 
 def step_by_step(a, x):
@@ -421,13 +431,14 @@ for _ in range(4):
     step_by_step(a, x)  # a real GPU is slow the first time
 
 # %% id=steps-picture
-with agt.using(policy=agt.SingleStream()), agt.record() as stepwise:  # all runs on one stream
+# All of it on one stream:
+with agt.using(policy=agt.SingleStream()), agt.record() as stepwise:
     step_by_step(a, x)
 
 stepwise.plot(
     title="A sync after each step",
     lanes=("host", "streams"),
-    lesson="Five times Python waits for the device, and in between the device waits for Python.",
+    lesson="Five times Python waits for the device, and then the device for Python.",
 )
 
 # %% [markdown] id=steps-read
@@ -529,8 +540,8 @@ def forward(a, x):
 # %% id=01-one-wait solution
 def forward(a, x):
     m, n = a.shape
-    product = agt.matvec_naive(m, n, agt.h2d(a), agt.h2d(x), agt.zeros(m).partition(128))
-    y = product.output()
+    out = agt.zeros(m).partition(128)
+    y = agt.matvec_naive(m, n, agt.h2d(a), agt.h2d(x), out).output()
     positive = agt.relu(m, y, agt.zeros(m).partition(128)).output()
     return positive.to_host()
 
@@ -554,6 +565,8 @@ check("01-one-wait", forward)
 # Python's calls stay as they are, and so does the device's work. But now Python makes the calls in one go, and waits once. (`solved` fetches your `forward` if it was accepted, and the course's otherwise.)
 
 # %% id=one-wait-numbers
+from asyncgpu_course import solved
+
 in_one = solved("01-one-wait", forward)
 in_one(a, x).sync()  # a warm-up
 m_stepwise = stepwise.metrics()
@@ -561,7 +574,7 @@ print(f"With five waits it took {m_stepwise.makespan:.0f} µs.")
 print(f"The calls take {m_stepwise.host['call']:.0f} µs in all,", end=" ")
 print(f"and the device works for {m_stepwise.device_active:.0f} µs in all.")
 
-# %% id=01-buys guess within=0.15
+# %% id=01-buys guess within=0.1
 # How many µs does it take with one wait?
 
 # %% id=01-buys reveal
@@ -620,7 +633,8 @@ extern "C" __global__ void add(unsigned int n, const float* x, const float* y, f
 # %% id=01-challenge starter
 def layer(a, x, b):
     m, n = a.shape
-    product = agt.matvec_naive(m, n, agt.h2d(a), agt.h2d(x), agt.zeros(m).partition(128))
+    out = agt.zeros(m).partition(128)
+    product = agt.matvec_naive(m, n, agt.h2d(a), agt.h2d(x), out)
     total = add(m, product.output(), agt.h2d(b), agt.zeros(m).partition(128))
     return agt.relu(m, total.output(), agt.zeros(m).partition(128)).output().to_host()
 
@@ -716,7 +730,8 @@ check("01-grid", blocks_needed)
 
 # %% id=01-add starter
 my_add = agt.Kernel(r"""
-extern "C" __global__ void my_add(unsigned int n, const float* x, const float* y, float* z)
+extern "C" __global__ void my_add(unsigned int n,
+                                  const float* x, const float* y, float* z)
 {
     unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
     // your lines
@@ -725,7 +740,8 @@ extern "C" __global__ void my_add(unsigned int n, const float* x, const float* y
 
 # %% id=01-add solution
 my_add = agt.Kernel(r"""
-extern "C" __global__ void my_add(unsigned int n, const float* x, const float* y, float* z)
+extern "C" __global__ void my_add(unsigned int n,
+                                  const float* x, const float* y, float* z)
 {
     unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) {
@@ -754,7 +770,8 @@ check("01-add", my_add)
 
 # %% id=01-scale starter
 my_scale = agt.Kernel(r"""
-extern "C" __global__ void my_scale(unsigned int n, float a, float b, const float* x, float* y)
+extern "C" __global__ void my_scale(unsigned int n, float a, float b,
+                                    const float* x, float* y)
 {
     // your code
 }
@@ -762,7 +779,8 @@ extern "C" __global__ void my_scale(unsigned int n, float a, float b, const floa
 
 # %% id=01-scale solution
 my_scale = agt.Kernel(r"""
-extern "C" __global__ void my_scale(unsigned int n, float a, float b, const float* x, float* y)
+extern "C" __global__ void my_scale(unsigned int n, float a, float b,
+                                    const float* x, float* y)
 {
     unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) {
@@ -836,7 +854,8 @@ agt.show_threads(
     np.zeros_like(few),
     grid=3,
     block=4,
-    lesson="Arrows cross where a thread turns the order round. (No arrows? Your kernel touches nothing.)",
+    lesson="Arrows cross where a thread turns the order round. "
+    "(No arrows? Your kernel touches nothing.)",
 )
 
 # %% [markdown] id=puzzle-stride
@@ -846,7 +865,8 @@ agt.show_threads(
 
 # %% id=01-stride starter
 my_stride = agt.Kernel(r"""
-extern "C" __global__ void my_stride(unsigned int n, unsigned int stride, const float* x, float* y)
+extern "C" __global__ void my_stride(unsigned int n, unsigned int stride,
+                                     const float* x, float* y)
 {
     unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
     // your lines
@@ -855,7 +875,8 @@ extern "C" __global__ void my_stride(unsigned int n, unsigned int stride, const 
 
 # %% id=01-stride solution
 my_stride = agt.Kernel(r"""
-extern "C" __global__ void my_stride(unsigned int n, unsigned int stride, const float* x, float* y)
+extern "C" __global__ void my_stride(unsigned int n, unsigned int stride,
+                                     const float* x, float* y)
 {
     unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) {
@@ -943,7 +964,7 @@ assert filled[39, 49] == 3949
 # %% id=01-broadcast starter
 my_broadcast = agt.Kernel(r"""
 extern "C" __global__ void my_broadcast(unsigned int m, unsigned int n,
-                                        const float* tall, const float* wide, float* out)
+        const float* tall, const float* wide, float* out)
 {
     unsigned int row = blockIdx.y * blockDim.y + threadIdx.y;
     unsigned int col = blockIdx.x * blockDim.x + threadIdx.x;
@@ -954,7 +975,7 @@ extern "C" __global__ void my_broadcast(unsigned int m, unsigned int n,
 # %% id=01-broadcast solution
 my_broadcast = agt.Kernel(r"""
 extern "C" __global__ void my_broadcast(unsigned int m, unsigned int n,
-                                        const float* tall, const float* wide, float* out)
+        const float* tall, const float* wide, float* out)
 {
     unsigned int row = blockIdx.y * blockDim.y + threadIdx.y;
     unsigned int col = blockIdx.x * blockDim.x + threadIdx.x;
@@ -984,7 +1005,8 @@ check("01-broadcast", my_broadcast)
 
 # %% id=01-transpose starter
 my_transpose = agt.Kernel(r"""
-extern "C" __global__ void my_transpose(unsigned int m, unsigned int n, const float* a, float* out)
+extern "C" __global__ void my_transpose(unsigned int m, unsigned int n,
+                                        const float* a, float* out)
 {
     unsigned int row = blockIdx.y * blockDim.y + threadIdx.y;  // of out
     unsigned int col = blockIdx.x * blockDim.x + threadIdx.x;
@@ -994,7 +1016,8 @@ extern "C" __global__ void my_transpose(unsigned int m, unsigned int n, const fl
 
 # %% id=01-transpose solution
 my_transpose = agt.Kernel(r"""
-extern "C" __global__ void my_transpose(unsigned int m, unsigned int n, const float* a, float* out)
+extern "C" __global__ void my_transpose(unsigned int m, unsigned int n,
+                                        const float* a, float* out)
 {
     unsigned int row = blockIdx.y * blockDim.y + threadIdx.y;  // of out
     unsigned int col = blockIdx.x * blockDim.x + threadIdx.x;
@@ -1060,32 +1083,22 @@ check("01-meanwhile", with_a_job)
 #
 # On an H200, we ran three kernels, each with `sync`: `sgemm_naive`, which multiplies two matrices, `matvec_naive`, and `relu` on 256 numbers. (Each kernel has its own stream, which changes nothing here.)
 
-# %% id=01-waiting guess
-# When Python begins to wait for `relu`, what is `relu` doing?
-#
-# - `queued`: it's still in the queue
-# - `running`: it's at work
-# - `just`: it has just finished, less than 1 µs ago
-# - `long`: it has been finished for several µs
-
-# %% id=01-waiting reveal
+# %% id=waiting-picture
 h200 = agt.Trace.load_recording("01_sync_kernels").from_first()
-*_, last_wait = [span for span in h200 if span.kind == "wait"]
-(relu_there,) = h200.find("relu")
-ago = last_wait.start - relu_there.end
-title = "Three kernels on an H200, with a sync after each"
-picture = h200.plot(title=title, lanes=("host", "streams"))
-truth = "running" if ago < 0 else "just" if ago < 1 else "long"
-reveal("01-waiting", truth, picture, ago=ago, wait=last_wait.duration, relu=relu_there.duration)
+h200.plot(
+    title="Three kernels on an H200, with a sync after each",
+    lanes=("host", "streams"),
+    lesson="The device works for 52 µs, and in between it's idle for 86.",
+)
 
-# %% id=01-waiting lesson
-# The last wait is for relu, that hairline, which is over by then. The device works for 52 µs, and in between it's idle for 86.
-
-# %% id=01-waiting told truth=long
-# It took {relu:.1f} µs, and finished {ago:.0f} µs before Python began to wait: almost ten times as long as it took. And Python still waits for {wait:.0f} µs, because the question itself takes time, even if the answer is yes. Meanwhile, the device is idle.
+# %% [markdown] id=waiting-read
+# Look at the last wait. When it begins, that hairline of a `relu` has been over for 7 µs, almost ten times as long as it took. And Python still waits for 5 µs, because the question itself takes time, even if the answer is yes. Meanwhile, the device has nothing to do.
 
 # %% id=steps-on-a-gpu-check tags=asserts
 on_gpu = h200.metrics()
+*_, last_wait = [span for span in h200 if span.kind == "wait"]
+(relu_there,) = h200.find("relu")
+ago = last_wait.start - relu_there.end
 assert (round(on_gpu.device_active), round(on_gpu.device_idle, 1)) == (52, 85.5)
 assert len([span for span in h200 if span.kind == "wait"]) == 3
 assert (round(ago), round(last_wait.duration)) == (7, 5)

@@ -740,9 +740,9 @@ def layer(a, x, b):
 
 
 # %% id=01-one-wait cause="Two copies there, two kernels and one copy back are enough"
-# - product = agt.matvec_naive(m, n, agt.h2d(a), agt.h2d(x), agt.zeros(m).partition(128))
+# - y = agt.matvec_naive(m, n, agt.h2d(a), agt.h2d(x), out).output()
 # + both = agt.zip(agt.h2d(x), agt.h2d(x)).first()
-# + product = agt.matvec_naive(m, n, agt.h2d(a), both, agt.zeros(m).partition(128))
+# + y = agt.matvec_naive(m, n, agt.h2d(a), both, out).output()
 
 
 # %% id=01-add cause="5 threads write element 19"

@@ -218,7 +218,7 @@ if device.simulated:
 # %% [markdown] id=meanwhile
 # ## Python has things to do
 #
-# Suppose that Python has a job of its own: `agt.work(300)` keeps it busy for 300 µs. First we run the operation with `sync()`, which means *run it, and come back when it's done*. (`agt.record()` keeps a diary of what happens in its block. That's where our pictures come from.)
+# Suppose that Python has a job of its own: `agt.work(300)` keeps it busy for 300 µs. First we run the operation with `sync()`, which means *run it, and come back when it's done*. (`agt.record()` keeps a diary of what happens in its block, a *trace*. Our pictures are drawn from that.)
 
 # %% id=blocking-run
 with agt.record() as blocking:

@@ -29,6 +29,7 @@ from asyncgpu_course import (
     progress,
     reveal,
     score,
+    shown,
     solution,
     solved,
 )
@@ -94,12 +95,15 @@ if device.simulated:
 # %% id=show-pictures tags=helpers
 def show(pictures, scores):
     """Draw pictures with their scores, and a frame around each that's called a 3."""
-    axes = plt.subplots(1, len(scores), figsize=(8, 1.6))[1]
+    figure, axes = plt.subplots(1, len(scores), figsize=(8, 1.6))
     for ax, picture, number in zip(axes, pictures, scores, strict=True):
         ax.imshow(picture.reshape(8, 8), cmap="gray_r")
         ax.set(title=f"{number:.2f}", xticks=[], yticks=[])
         for side in ax.spines.values():
             side.set(visible=number > digits.threshold, linewidth=4, color="tab:red")
+    framed = [f"{s:.2f}" + ", framed" * bool(s > digits.threshold) for s in scores]
+    shown(figure, f"Pictures of 8 x 8 pixels, and above them their scores: {'; '.join(framed)}.")
+
 
 # %% id=numpy-version
 expected = np.maximum(digits.batches @ digits.w0 @ digits.w1, 0)

@@ -26,6 +26,7 @@ from asyncgpu_course import (
     progress,
     reveal,
     score,
+    shown,
     solution,
     solved,
 )
@@ -36,13 +37,6 @@ device
 
 # %% id=tools tags=helpers
 # Recordings and drawings. You needn't read this.
-from base64 import b64encode
-from html import escape
-from io import BytesIO
-
-from IPython.display import HTML, display
-
-
 def some_numbers(n):
     a = agt.pin(np.random.default_rng(0).uniform(1, 1000, n).astype(np.float32))
     return a, agt.h2d(a, "numbers").sync().share()
@@ -58,15 +52,6 @@ def recorded(run, *args):
         with agt.record() as trace:
             result = run(*args)
     return result, trace
-
-
-def shown(figure, alt):
-    """Show a figure, with a text for readers who can't see it."""
-    file = BytesIO()
-    figure.savefig(file, format="png", bbox_inches="tight")
-    data = b64encode(file.getvalue()).decode()
-    display(HTML(f'<img alt="{escape(alt)}" src="data:image/png;base64,{data}">'))
-    plt.close(figure)
 
 
 def on_an_h200(*names):

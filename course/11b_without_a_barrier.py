@@ -24,6 +24,7 @@ from asyncgpu_course import (
     progress,
     reveal,
     score,
+    shown,
     solution,
     solved,
 )
@@ -34,13 +35,6 @@ device
 
 # %% id=tools tags=helpers
 # Recordings and drawings. You needn't read this.
-from base64 import b64encode
-from html import escape
-from io import BytesIO
-
-from IPython.display import HTML, display
-
-
 def recorded(run, *args, before=lambda: None):
     """What a run returns, and its trace.
 
@@ -53,15 +47,6 @@ def recorded(run, *args, before=lambda: None):
         with agt.record() as trace:
             result = run(*args)
     return result, trace
-
-
-def shown(figure, alt):
-    """Show a figure, with a text for readers who can't see it."""
-    file = BytesIO()
-    figure.savefig(file, format="png", bbox_inches="tight")
-    data = b64encode(file.getvalue()).decode()
-    display(HTML(f'<img alt="{escape(alt)}" src="data:image/png;base64,{data}">'))
-    plt.close(figure)
 
 
 def toppled(pile, waves=10**6):

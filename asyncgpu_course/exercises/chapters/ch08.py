@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import math
-import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
-import numpy as np
-
 import asyncgpu_tutor as agt
 from asyncgpu_course.checks import schedule
-from asyncgpu_course.checks.device import moved
 from asyncgpu_course.checks.operations import filled
 from asyncgpu_course.checks.rejection import Rejected, case, must
-from asyncgpu_course.checks.results import CheckedArray, brief, equal, in_order, is_number
-from asyncgpu_course.checks.sandbox import Observed, call, observe, private_device
+from asyncgpu_course.checks.results import CheckedArray, brief, equal, is_number
+from asyncgpu_course.checks.sandbox import call
 from asyncgpu_course.checks.trials import runs
 from asyncgpu_course.exercises.answers import slips
 from asyncgpu_course.exercises.exercise import Exercise
-from asyncgpu_course.exhibits import EXHIBITS, report
-from asyncgpu_course.internals import count
+from asyncgpu_course.exhibits import report
 from asyncgpu_course.recorded_ranges import RangeLog, watched
 from asyncgpu_tutor import Trace
 from asyncgpu_tutor.types import Span
@@ -186,7 +180,7 @@ def _reason(mine: Sequence[Any], parts: Sequence[Any], wanted: str) -> str:
     return f"Of {len(parts)}, number {' and '.join(right)} is right" if right else ""
 
 
-def _given(words: str) -> tuple[Any, ...]:
+def given(words: str) -> tuple[Any, ...]:
     """A report, and what is asked about in it, as the words of the case name them."""
     name, *asked_about = words.split(" and ")
     letter = name.removeprefix("exhibit ")
@@ -195,11 +189,12 @@ def _given(words: str) -> tuple[Any, ...]:
     return report(letter[0], repaired="repaired" in letter), *asked_about
 
 
-def _named(*words: str) -> list[Case]:
-    return [(each, partial(_given, each)) for each in words]
+def named(*words: str) -> list[Case]:
+    """Cases that are reports, by what `given` calls them."""
+    return [(each, partial(given, each)) for each in words]
 
 
-def _made_up(*spans: tuple[str, float, float, int]) -> Trace:
+def made_up(*spans: tuple[str, float, float, int]) -> Trace:
     """A trace of work: kind and name, start, end, bytes. Each piece has a stream, after the one above."""
     made: list[Span] = []
     for i, (what, start, end, size) in enumerate(spans):
@@ -230,11 +225,19 @@ IN_TURNS = (
 _LONGEST = ("kernel a", 0, 10, 0), ("call", 66, 68, 0), ("kernel b", 110, 120, 0)
 FIRST = ("call", 168, 170, 0), ("kernel c", 171, 180, 0)
 _AGAIN = ("call", 228, 230, 0), ("kernel c", 231, 240, 0)
-_SIZES = [8_000_000, *[4_000] * 50]  # the small ones carry next to nothing
-MIXED = [("h2d", 300.0 * i, 300.0 * i + 2 + n / 5e4, n) for i, n in enumerate(_SIZES)]
 
 
-def _by_device(*spans: tuple[int, str, float, float]) -> Trace:
+# What happens once, a step of the old and of the new program, in µs, and how many times as fast.
+_REPAIRS = {
+    "the plate, to be twice as fast": (293_716.0, 190.19, 32.93, 2),
+    "the plate, to be four times as fast": (293_716.0, 190.19, 32.93, 4),
+    "the plate, to be six times as fast": (293_716.0, 190.19, 32.93, 6),
+    "programs that are as fast at once": (300.0, 9.0, 8.0, 1),
+    "`times` as the paces' ratio": (300.0, 8.0, 2.0, 4),
+}
+
+
+def by_device(*spans: tuple[int, str, float, float]) -> Trace:
     """A trace of work, each with the number of its GPU, kind and name (else a kernel's), start and end."""
     made = [
         Span(i, cast(Any, what.rpartition(" ")[0] or "kernel"), what.split()[-1], a, b, f"cuda:{n + 2}", 1)
@@ -256,202 +259,16 @@ _ROUNDS = {
 def _costs(name: str) -> tuple[Any, ...]:
     """A trace, and the names of some of its ranges."""
     if "odd" not in name:
-        return *_given(name), ["stencil", "is it still?"]
+        return *given(name), ["stencil", "is it still?"]
     rows = [*((f"range {n}", us) for n, us in _STEPS.items()), ("call e", [5] * 25)]
     spans = [(n, 1e3 * i, 1e3 * i + us, 0) for n, found in rows for i, us in enumerate(found)]
-    return _made_up(*spans, ("range e_all", 0, 9e3, 0)), list(_STEPS)
+    return made_up(*spans, ("range e_all", 0, 9e3, 0)), list(_STEPS)
 
 
 def _growing() -> Trace:
     rounds = [(f"range {name}", enumerate(found)) for name, found in _ROUNDS.items()]
     rounds += [(f"{kind} {kind}", enumerate([1] * 10 + [900] * 10)) for kind in ("kernel", "call")]
-    return _made_up(*[(x, 1e4 * i, 1e4 * i + us, 0) for x, found in rounds for i, us in found])
-
-
-# ------------------------------------------------------------------ the line-up
-NAMES = {x: EXHIBITS[x][3:].replace("_", " ") for x in "ABDG"}
-SUSPECTS = {*NAMES.values(), "host-bound", "innocent"}
-
-
-def _disguised(
-    trace: Trace, pace: float = 1, blocks: float = 1, fills: int = 0, waits: int = 1, **longer: float
-) -> Trace:  # fmt: skip
-    """The same suspect elsewhere: slower machines, other grids, work and calls that are `longer` by name.
-
-    Kernels may fill arrays, and waits be in several steps. The host waits for all at the end.
-    """
-    made: list[Span] = []
-    for span in (span for span in trace if span.kind != "range"):
-        about = {k: v for k, v in span.detail.items() if k in {"bytes", "block", "pageable"}}
-        kind = "kernel" if fills and span.kind == "memset" else span.kind
-        if kind == "kernel":  # the first of them may be one that fills
-            small = fills and (span.kind == "memset" or all(s.kind != "kernel" for s in made))
-            size = fills if small else round(blocks * math.prod(cast(Any, span.detail["grid"])))
-            about["grid"] = (size, 1, 1)
-        name = span.name if span.name.startswith("enqueue") else kind
-        steps = waits if kind == "wait" else 1
-        took = pace * span.duration * longer.get(name.replace(" ", "_"), 1) / steps
-        for start in (pace * span.start + i * took for i in range(steps)):
-            times: Any = {"start": start, "end": start + took, "label": "x", "detail": about}
-            made.append(replace(span, kind=cast(Any, kind), name=name, **times))
-    last = max((s for s in made if s.kind == "call"), key=lambda s: s.end)
-    end = max(s.end for s in made)
-    made.append(replace(last, id=-1, kind="wait", name="wait", start=last.end, end=end, after=()))
-    return Trace(sorted(made, key=lambda s: s.start), "made up")
-
-
-def _narrow(kernels: int, streams: int) -> Trace:
-    """Kernels of one block each, on a simulated device, taking turns on a few streams."""
-    x, own = agt.zeros((_ROWS, _COLUMNS)).sync(), [agt.create_stream() for _ in range(streams)]
-    score = _scoring()
-    with agt.record() as trace:
-        for i in range(kernels):
-            score(x.borrow()).async_on(own[i % streams])
-    agt.synchronize()
-    return trace
-
-
-def line_up() -> list[tuple[str, Trace, str]]:
-    """Exhibits, then rounds that nobody has seen, each with its suspect."""
-    found = [(f"exhibit {x}", report(x), NAMES.get(x, "innocent")) for x in "ABDGH"]
-    for x, name in NAMES.items():
-        for twin, right in (("", name), ("_repaired", "host-bound" if x == "G" else "innocent")):
-            again = Trace.load_recording(EXHIBITS[x] + twin)
-            trace = _disguised(again, enqueue_h2d=1.25 if x == "D" else 1)  # is D's 61 % much?
-            found.append((f"exhibit {x}{twin and ', repaired'}, recorded once more", trace, right))
-    (plate,) = _given("heat_annotated")
-    steps = [span.start for span in plate.find("step") if span.kind == "range"]
-    b, a_twin, fast = report("B"), report("A", repaired=True), partial(_disguised, h2d=0.3, d2h=0.3)
-    four = Trace.load_recording(EXHIBITS["G"] + "_repaired")
-    return [
-        *found,
-        ("three steps of the plate", plate.between(steps[30], steps[33]), "host-bound"),
-        ("half of A on a slow machine", fast(report("A").between(100, 730), 7, waits=8), NAMES["A"]),
-        ("B with twelve times the blocks", _disguised(b, blocks=12), NAMES["B"]),
-        ("B with all but one kernel large", _disguised(b, blocks=1000, fills=1), "innocent"),
-        ("D on a quick machine", fast(report("D"), pace=0.2), NAMES["D"]),
-        ("G with three quarters of the blocks", _disguised(report("G"), blocks=0.75, fills=1), NAMES["G"]),
-        ("G's twin with few blocks", _disguised(four, 1, 0.1, fills=1, kernel=1.8), "innocent"),
-        ("G's twin with slow calls", _disguised(four, kernel=2, enqueue_memset=4, enqueue_d2h=5), "innocent"),
-        ("a quarter of A's twin, slower", _disguised(a_twin.between(0, 500), 3, enqueue_h2d=0.7), "innocent"),
-        ("small copies over a fast bus", _disguised(report("F"), h2d=0.4), "host-bound"),
-        ("nine narrow kernels on three streams", _disguised(_narrow(9, 3)), NAMES["B"]),
-    ]  # fmt: skip
-
-
-def _numbers(trace: Trace) -> str:
-    """Measure what the page's table of suspects asks for."""
-    m, calls = trace.metrics(), [s for s in trace if s.kind == "call"]
-    last, run = max(s.start for s in calls), m.device_makespan
-    waits = math.fsum(s.duration for s in trace if s.kind == "wait" and s.start < last)
-    copies = math.fsum(s.duration for s in calls if s.name == "enqueue h2d")
-    kernels = [s for s in trace.device_spans if s.kind == "kernel"]
-    big, lanes = max(kernels, key=lambda s: s.duration), len({s.stream for s in kernels})
-    blocks = count(math.prod(cast(Any, big.detail["grid"])), "block")
-    return (
-        f"waits with calls after them last for {waits / run:.0%} of the run, and calls that copy to the GPU "
-        f"for {copies / run:.0%}; the GPU stands still for {m.device_idle / run:.0%}; its longest kernel has "
-        f"{blocks}, and {big.duration / m.device_active:.0%} of the busy time; "
-        f"{count(len(kernels), 'kernel')} ran on {count(lanes, 'stream')}"
-    )
-
-
-def check_accuse(mine: Any, _model: Any) -> None:
-    """The rule names the suspect in each exhibit, and in rounds that nobody has seen."""
-    wrong, rounds = list[tuple[str, str, Trace]](), line_up()
-    for words, trace, right in rounds:
-        with case(words):
-            said = str(call(mine, trace)).replace("ization", "isation")
-            must(said in SUSPECTS, f"`accuse` returned {said!r}, and the table has no such name")
-        wrong += [(words, said, trace)] if said != right else []
-    for words, said, trace in wrong[:1]:
-        complaint = f"{len(rounds) - len(wrong)} of {len(rounds)} are right. With {words}, it "
-        complaint += f"isn't {said!r}: "
-        raise Rejected(complaint + _numbers(trace))
-
-
-def _step(name: str) -> float:
-    ends = [s.end for s in _given(name)[0].of("cuda:0").device_spans if "cupy_subtract" in s.name]
-    return float(np.median(np.diff(ends[2::3])))
-
-
-def check_gain(mine: Any, model: Any) -> None:
-    """A prediction from one report is what its repair gained, as recorded, within a tenth."""
-    recorded, uneven = _step("two_gpus") / _step("two_gpus_even"), _by_device(*IN_TURNS)
-    made_up = "GPUs that wait for each other", lambda: (uneven,), model(uneven)
-    for words, make, right in (("two_gpus", lambda: _given("two_gpus"), recorded), made_up):
-        with case(words):
-            got = call(mine, *make())
-            said = f"{got:.2f}" if is_number(got) else brief(got)
-            complaint = (
-                f"you predicted {said} times as fast, and it's {right:.2f} (within a tenth will do)"
-            )
-            if not (is_number(got) and abs(got - right) < 0.1 * right):
-                found = slips("08-gain", "gain") if is_number(got) else ()
-                alike = (w for w, slip in found if math.isclose(got, slip(*make()), rel_tol=0.02))
-                raise Rejected(". ".join([complaint, *list(alike)[:1]]))
-
-
-# ------------------------------------------------------------------ challenge
-_ROWS, _COLUMNS = 64, 8192
-_GOAL_US = 800.0
-_ROW = np.arange(_ROWS, dtype=np.float32)
-
-
-def _scoring() -> Callable[[agt.DeviceArray], agt.DeviceOp[Any]]:
-    """A score of each row of a matrix, computed in a single block."""
-    weights = agt.h2d(agt.pin(np.ones(_COLUMNS, np.float32)), "weights").share().sync()
-
-    def score(x: agt.DeviceArray) -> agt.DeviceOp[Any]:
-        def product(y: agt.DeviceArray) -> agt.DeviceOp[Any]:
-            return agt.matvec_naive(_ROWS, _COLUMNS, x, weights, y.partition(_ROWS)).output()
-
-        return agt.zeros(_ROWS, name="scores").and_then(product)
-
-    return score
-
-
-def served(program: Callable[..., Any], number: int) -> tuple[Observed, list[bool]]:
-    """Try an answer on matrices that it has to read, each of which is for a kernel of a single block.
-
-    The warning of pageable copies is kept back, because it would say a part of what is wrong. Returns also of
-    each array that was read into whether it is pinned.
-    """
-    requests = [np.repeat(_ROW[:, None] + (i + 1), _COLUMNS, 1) for i in range(number)]
-    read: list[bool] = []
-
-    def read_into(unread: list[CheckedArray], buffer: CheckedArray) -> None:
-        buffer[...] = unread.pop()
-        read.append(agt.current_device().is_pinned(buffer))
-
-    score = _scoring()
-    with warnings.catch_warnings(), moved() as numbers:
-        warnings.simplefilter("ignore", agt.errors.PageableCopyWarning)
-        run = observe(program, [partial(read_into, [x]) for x in requests], score)
-    numbers.by_kernels(run.result, requests)
-    return run, read
-
-
-def check_served(mine: Any, _model: Any) -> float:
-    """All requests get their scores, in order; no picture of the solution gives away how to be quick."""
-    found = served(mine, 8)
-    _scored(found, 8)
-    # Before the clock calls it right, since requests end in turn here, and not everywhere.
-    with private_device(adversary=1), case("a device that takes its time"):
-        _scored(served(mine, 9), 9)
-    took = schedule.below(_GOAL_US, found[0].trace)
-    schedule.never_blocks(found[0].trace)
-    complaint = f"{took:.0f} µs, but this clock leaves something out: {found[1].count(False)} "
-    complaint += "requests were read into ordinary memory and copied to pinned memory afterwards. "
-    complaint += "The driver did that before, and "
-    must(all(found[1]), f"{complaint}it takes the host as long. Where else could they be read to?")
-    return took
-
-
-def _scored(found: tuple[Observed, list[bool]], number: int) -> None:
-    """Scores are complete before anybody reads them, whatever takes how long."""
-    right = [_COLUMNS * (_ROW + i + 1) for i in range(number)]
-    in_order("serve", found[0].result, right)
+    return made_up(*[(x, 1e4 * i, 1e4 * i + us, 0) for x, found in rounds for i, us in found])
 
 
 EXERCISES = (
@@ -459,39 +276,31 @@ EXERCISES = (
              reads("08-costliest", "costliest", "one of the names", lambda: [
                  (name, partial(_costs, name)) for name in (
                      "odd values and spans of other kinds", "heat_annotated", "heat_looks_less")])),
-    Exercise("08-suspects", "The line-up", "accuse", check_accuse),
-    Exercise("08-challenge", "Challenge: a slow server", "serve", check_served,
-             runs(served, _scored, [(9,)], "")),
     Exercise("08-creeping", "What grows", "creeping",
              reads("08-creeping", "creeping", "the name of a range", lambda: [
-                 ("ranges with odd values", lambda: (_growing(),)), *_named("swarm")])),
+                 ("ranges with odd values", lambda: (_growing(),)), *named("swarm")])),
     Exercise("08-stats", "A share, and what it would save", "saving",
              reads("08-stats", "saving", "(% of the kernels, % saved at most)", lambda: [
-                 *_named("exhibit G and sgemm_naive", "swarm and cupy_add__float32_float32_float32",
+                 *named("exhibit G and sgemm_naive", "swarm and cupy_add__float32_float32_float32",
                          "exhibit B and matvec_naive"),
-                 ("names that are alike", lambda: (_made_up(*NAMED, ("range relu", 0, 40, 0)), "relu")),
-                 ("a host that begins early", lambda: (_made_up(("call", 0, 40, 0), *_CHAIN), "relu")),
-                 ("two GPUs", lambda: (_by_device(*IN_TURNS), "gemm"))])),
+                 ("names that are alike", lambda: (made_up(*NAMED, ("range relu", 0, 40, 0)), "relu")),
+                 ("a host that begins early", lambda: (made_up(("call", 0, 40, 0), *_CHAIN), "relu")),
+                 ("two GPUs", lambda: (by_device(*IN_TURNS), "gemm"))])),
+    Exercise("08-enough", "How many steps are enough", "enough",
+             reads("08-enough", "enough", "a number of steps", lambda: [
+                 (words, lambda numbers=numbers: numbers) for words, numbers in _REPAIRS.items()])),
     Exercise("08-annotate", "Ranges around an `await`", "handle",
              runs(_handled, _annotated, [(3, None), (2, None), (3, 1)], "{} requests")),
     Exercise("08-gap", "The idle multiprocessors", "largest_gap",
              reads("08-gap", "largest_gap", "(start, end)", lambda: [
-                 *_named("exhibit A", "exhibit D", "exhibit A repaired"),
-                 ("kernels beside a long copy", lambda: (_made_up(*_COPIES, *KERNELS),)),
-                 ("short kernels beside a long one", lambda: (_made_up(*_LONG, *KERNELS),)),
-                 ("kernels in another order than their starts", lambda: (_made_up(*UNSORTED),)),
-                 ("kernels with gaps of less than a µs", lambda: (_made_up(*_CLOSE),)),
-                 ("kernels without a gap", lambda: (_made_up(*_BUSY),)),
-                 ("a single kernel", lambda: (_made_up(*_BUSY[:1]),))])),
+                 *named("exhibit A", "exhibit D", "exhibit A repaired"),
+                 ("kernels beside a long copy", lambda: (made_up(*_COPIES, *KERNELS),)),
+                 ("short kernels beside a long one", lambda: (made_up(*_LONG, *KERNELS),)),
+                 ("kernels in another order than their starts", lambda: (made_up(*UNSORTED),)),
+                 ("kernels with gaps of less than a µs", lambda: (made_up(*_CLOSE),)),
+                 ("kernels without a gap", lambda: (made_up(*_BUSY),)),
+                 ("a single kernel", lambda: (made_up(*_BUSY[:1]),))])),
     Exercise("08-blame", "Whose work was late", "blame", reads("08-blame", "blame", "(label, µs)", lambda: [
-                 *_named("exhibit A", "exhibit D", "exhibit A repaired", "exhibit G repaired"),
-                 ("a label with two gaps", lambda: (_made_up(*_LONGEST, *FIRST, *_AGAIN),))])),
-    Exercise("08-rate", "GB/s of the bus", "rate", reads("08-rate", "rate", "GB/s", lambda: [
-                 *_named("exhibit D", "exhibit D repaired"),
-                 ("copies of two sizes", lambda: (_made_up(*MIXED, ("memset", 0, 9, 4_000)),))])),
-    Exercise("08-waited", "Who waits for whom", "waited",
-             reads("08-waited", "waited", "(µs of GPU 0, µs of GPU 1)", lambda: [
-                 *_named("two_gpus", "two_gpus_even"),
-                 ("each late once", lambda: (_by_device(*IN_TURNS),))])),
-    Exercise("08-gain", "What an even share would gain", "gain", check_gain),
+                 *named("exhibit A", "exhibit D", "exhibit A repaired", "exhibit G repaired"),
+                 ("a label with two gaps", lambda: (made_up(*_LONGEST, *FIRST, *_AGAIN),))])),
 )  # fmt: skip

@@ -549,7 +549,7 @@ def largest_gap(trace):
 
 # %% id=08-enough slip cause="There's no negative number of steps. Can the second program ever be `times` as fast?"
 # - return (times - 1) * once / gained if gained > 0 else np.inf
-# + return (times - 1) * once / gained
+# + return (times - 1) * once / gained if gained else np.inf
 
 
 # %% id=08-enough slip cause="So many steps gain `once` again and again. But is the *whole* run `times` as fast then?"

@@ -8,7 +8,7 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_course.checks.sandbox import private_device
-from asyncgpu_course.exercises.chapters.ch08 import SUSPECTS, line_up
+from asyncgpu_course.exercises.chapters.ch08b import SUSPECTS, line_up
 from asyncgpu_course.exhibits import EXHIBITS, report, rounds
 from asyncgpu_tutor import Trace
 from asyncgpu_tutor.errors import UsageError
@@ -60,7 +60,7 @@ def test_the_page_shows_programs_as_they_were_recorded_and_by_which_version() ->
     assert {report(letter).about["profiler"] for letter in EXHIBITS} == {"2025.3.2.0"}
     assert "2025.3.2" in page
     shown = re.findall(r"# ```python\n(.*?)# ```", page, re.DOTALL)
-    programs = ["heat", "heat_annotated", "heat_repaired", "swarm"]
+    programs = ["heat", "heat_annotated", "swarm", "heat_repaired"]
     assert len(shown) == len(programs)
     for block, name in zip(shown, programs, strict=True):
         code = re.sub(r"(?m)^# ?", "", block)

@@ -153,7 +153,7 @@ def _same(got: Any, expected: Any) -> bool:
 
 def _fits(one: object, right: Any) -> bool:
     if isinstance(right, str) or not is_number(one):
-        return isinstance(one, str) and one == right
+        return isinstance(one, str | float) and one == right  # inf is no number
     given, places = float(cast(Any, one)), (0, 1, 2) if abs(right) >= 10 else (1, 2)
     rounded = any(math.isclose(given, round(right, place), abs_tol=1e-9) for place in places)
     return rounded or math.isclose(given, right, rel_tol=1e-3, abs_tol=1e-3)

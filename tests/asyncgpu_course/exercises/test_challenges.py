@@ -13,7 +13,7 @@ from asyncgpu_course import Rejected
 from asyncgpu_course.checks.sandbox import private_device
 from asyncgpu_course.exercises.answers import model
 from asyncgpu_course.exercises.chapters import EXERCISES
-from asyncgpu_course.exercises.chapters.ch08 import served
+from asyncgpu_course.exercises.chapters.ch08b import served
 from tests.tools import tool as load
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -102,11 +102,11 @@ def test_the_times_on_the_page_of_the_search() -> None:
 
 
 def test_the_slow_server_shows_its_last_defect_when_the_others_are_gone() -> None:
-    """Chapter 08 says so of its challenge."""
+    """Chapter 08b says so of its challenge."""
     found: list[set[str]] = []
-    cells = load("build_notebooks").chapter(ROOT / "course/08_profiling.py")
-    (starter,) = [c for c in cells[0] if (c.id, c.only) == ("08-challenge", "starter")]
-    pinned = next(c for c in cells[1] if c.id == "08-challenge" and "agt.pinned(" in c.text)
+    cells = load("build_notebooks").chapter(ROOT / "course/08b_detective.py")
+    (starter,) = [c for c in cells[0] if (c.id, c.only) == ("08b-challenge", "starter")]
+    pinned = next(c for c in cells[1] if c.id == "08b-challenge" and "agt.pinned(" in c.text)
     for cell in (starter, pinned):
         names: dict[str, Any] = {"agt": agt, "asyncio": asyncio, "np": np}
         exec(cell.text, names)
@@ -119,4 +119,4 @@ def test_the_slow_server_shows_its_last_defect_when_the_others_are_gone() -> Non
 
 
 def test_the_pages_that_say_so_were_found() -> None:
-    assert PAGES.keys() >= {f"{n}-challenge" for n in ("00", "01", "02", "02b", "08")}
+    assert PAGES.keys() >= {f"{n}-challenge" for n in ("00", "01", "02", "02b", "08b")}

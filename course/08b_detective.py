@@ -342,7 +342,7 @@ reveal("08b-parts", round(after), picture, **facts)
 # %% id=08b-parts lesson
 # The quickest rounds. Time 0 is the GPU's first work. The four parts of the kernel are short, and far apart: the host is late for each of them. (Its wait at the end is left out.)
 
-# %% id=08b-parts told truth=281
+# %% id=08b-parts told truth=283
 # It took {us:.0f}. The repair made it *slower*, and the report says why. A part takes {part:.0f} µs, more than a quarter of the whole kernel's 105. (It has {blocks} blocks of 256 threads, and the GPU has room for {fit:,} at once, which may be why.) That would do no harm if parts ran side by side, but the host asks for one only every {apart:.0f} µs. It has a profiler watching, which costs most where there are most calls. Until somebody has timed both without it, G should stay. A suspect's name tells you what limits a program, and a limit needn't be a fault.
 
 # %% id=worth-check tags=asserts

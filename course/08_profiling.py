@@ -20,8 +20,16 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course import check, guess, hint, progress
-from asyncgpu_course import reveal, score, solution, solved
+from asyncgpu_course import (
+    check,
+    guess,
+    hint,
+    progress,
+    reveal,
+    score,
+    solution,
+    solved,
+)
 from asyncgpu_course.exhibits import report
 from asyncgpu_course.recorded_ranges import watched
 from asyncgpu_tutor import ranges
@@ -181,7 +189,7 @@ print(f"3. two streams at work at once: {m.overlap:.0f} µs")
 awaited = [span for span in m.critical_spans if span.on_device]
 print(f"4. the end waits for {len(awaited)} of {len(a.device_spans)} pieces of work")
 called, waited, own = of_host(a)
-print(f"5. the host: {called:.0f} µs in calls, {waited:.0f} waiting, {own:.0f} in neither")
+print(f"5. the host: {called:.0f} µs in calls, {waited:.0f} waiting, {own:.0f} neither")
 
 # %% [markdown] id=five-answers
 # The GPU stands still for a quarter of the time, mostly because the host is late, and the end waits for every single piece of work. In one sentence: **the GPU waits for the host, because the host waits for the GPU.**

@@ -20,8 +20,16 @@ from dataclasses import replace
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course import check, guess, hint, progress
-from asyncgpu_course import reveal, score, solution, solved
+from asyncgpu_course import (
+    check,
+    guess,
+    hint,
+    progress,
+    reveal,
+    score,
+    solution,
+    solved,
+)
 from asyncgpu_course.exhibits import report, rounds
 
 device = agt.use("auto")
@@ -244,7 +252,8 @@ picture = agt.compare_timelines(
     lanes=("host", "streams"),
     together=True,
 )
-slow_round, quick = (min(rounds("D", repaired=fixed), key=lambda x: took_each([x])) for fixed in (False, True))
+both = (rounds("D", repaired=fixed) for fixed in (False, True))
+slow_round, quick = (min(found, key=lambda x: took_each([x])) for found in both)
 into = [sum(span.duration for span in work if span.kind == "h2d") for work in (slow_round, quick)]
 (old,), (new,) = took_each([slow_round]), took_each([quick])
 reveal("08b-gained", round(new), picture, less=old - new, copies=into[0] - into[1])
@@ -302,7 +311,7 @@ print(f"quickest {min(first) / min(then):.1f} times as fast")
 # ## Cut it in four
 
 # %% id=exhibit-g
-note = "All is on one stream, so each piece waits for the one before. How many do I need?"
+note = "On one stream, each piece waits for the one before. How many do I need?"
 show("G", note, "Four pieces of work on one stream.")
 
 # %% id=numbers-g

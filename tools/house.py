@@ -32,7 +32,15 @@ CLOSED = {"data"}
 KINDS = {
     "asyncgpu_course": {
         "what you type": ("__main__", "start", "doctor"),
-        "what a page calls": ("api", "guesses", "drag", "shown", "several", "exhibits", "recorded_ranges"),
+        "what a page calls": (
+            "api",
+            "guesses",
+            "drag",
+            "shown",
+            "several",
+            "exhibits",
+            "recorded_ranges",
+        ),
         "what is asked": ("exercises",),
         "what a check is made of": ("checks", "internals"),
         "what is said, and kept": ("outcome", "progress_file", "files"),

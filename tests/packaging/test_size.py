@@ -28,7 +28,7 @@ WHOLE = {
 JAVASCRIPT = 700
 ROOMS = {
     "asyncgpu_course/checks": 1_850,
-    "asyncgpu_course/exercises": 6_600,
+    "asyncgpu_course/exercises": 6_650,
     "asyncgpu_course/start": 250,
     "asyncgpu_tutor/arrays": 650,
     "asyncgpu_tutor/clusters": 1_250,

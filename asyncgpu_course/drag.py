@@ -55,7 +55,7 @@ class Dragged:
                 widget.view = self.picture.view()
 
     def _with_sliders(self, widget: Any) -> Any:
-        import ipywidgets
+        import ipywidgets  # pyright: ignore[reportMissingTypeStubs]  (it has none)
 
         # Jupyter may tell of a slider in another thread, and with another choice of a device.
         loop, here = asyncio.get_running_loop(), copy_context()

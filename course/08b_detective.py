@@ -453,6 +453,11 @@ check("08b-suspects", accuse)
 # And doubt the clock: it doesn't count Python's own work, such as reading a request or copying an array.
 
 # %% id=08b-challenge starter
+def settle():
+    """Let things settle."""
+    agt.synchronize()
+
+
 async def serve(requests, model):
     policy = agt.StreamPoolRoundRobin(4)
     tasks = []

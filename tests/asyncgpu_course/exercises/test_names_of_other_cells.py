@@ -20,8 +20,8 @@ from asyncgpu_tutor.devices.simulated import find_spec
 T = TypeVar("T")
 
 TEN = (
-    *("00-quicker", "01-meanwhile", "03-largest", "04-diamond", "06-prepare"),
-    *("06-limited", "08b-gain", "07-capture", "11-queue", "12-oneshot"),
+    *("00-develop", "01-meanwhile", "06-largest", "04-diamond", "06-prepare"),
+    *("06-limited", "08b-gain", "07-capture", "11b-queue", "12-oneshot"),
 )
 
 

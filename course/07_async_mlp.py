@@ -883,7 +883,7 @@ reveal("07-handles", counts)
 #   four streams               355.2 µs          20%      0.0 µs    0%      1.03
 #   prepared                   112.5 µs          58%      3.7 µs    6%      3.26
 #   graph                       39.3 µs          83%     20.2 µs   62%      9.33
-#   A device that is busy for less than half of the time waits for Python.
+#   A device that is busy for less than half of the time waits for Python: no stream helps.
 # SUCCESS: All batches completed.
 # ```
 #

@@ -48,7 +48,13 @@ class Checkout:
     def make(self, *words: str, code: int = 0, found: str = "", version: str = "3.12.1") -> str:
         """Run make; what it printed. `log` then has this run's calls only."""
         self.log.write_text("")
-        env = {"LOG": str(self.log), "FOUND": found, "VERSION": version, "MAKEFLAGS": ""}
+        env = {
+            "LOG": str(self.log),
+            "FOUND": found,
+            "VERSION": version,
+            "MAKEFLAGS": "",
+            "ARGS": "",
+        }
         words = (f"PYTHON={self.python}", *words)
         done = run("make", *words, cwd=self.folder, code=code, env=env)
         return done.stdout + done.stderr

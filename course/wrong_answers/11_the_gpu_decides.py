@@ -288,41 +288,21 @@ __device__ void meet(unsigned int* arrived, unsigned int goal)
 
 
 # %% id=11-meet cause="nothing orders two blocks"
-MEET = r"""
-__device__ void meet(unsigned int* arrived, unsigned int goal)
-{
-    if (threadIdx.x == 1) __threadfence();
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        atomicAdd(arrived, 1);
-        unsigned int looks = 0;
-        while (atomicAdd(arrived, 0) < goal) {
-            if (++looks > 10000000) __trap();
-        }
-        __threadfence();
-    }
-    __syncthreads();
-}
-"""
+# - {
+# + {
+# +     if (threadIdx.x == 1) __threadfence();
+# - if (threadIdx.x == 0) {
+# -     __threadfence();
+# + if (threadIdx.x == 0) {
 
 
 # %% id=11-meet cause="no __threadfence() between its look at the flag and this access"
-MEET = r"""
-__device__ void meet(unsigned int* arrived, unsigned int goal)
-{
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        __threadfence();
-        atomicAdd(arrived, 1);
-        unsigned int looks = 0;
-        while (atomicAdd(arrived, 0) < goal) {
-            if (++looks > 10000000) __trap();
-            __threadfence();
-        }
-    }
-    __syncthreads();
-}
-"""
+# - if (++looks > 10000000) __trap();
+# + if (++looks > 10000000) __trap();
+# + __threadfence();
+# - }
+# - __threadfence();
+# + }
 
 
 # %% id=11-challenge cause="is in no copy from memory that a kernel has written"
@@ -585,99 +565,27 @@ def pagerank(sources, weight):
 
 
 # %% id=11-again cause="the other block has no __threadfence() between that access and a flag"
-MEET_AGAIN = r"""
-__device__ void meet(unsigned int* gate)
-{
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        unsigned int before = atomicAdd(&gate[1], 0);
-        if (atomicAdd(&gate[0], 1) == gridDim.x - 1) {
-            atomicExch(&gate[0], 0);
-            __threadfence();
-            atomicAdd(&gate[1], 1);
-        } else {
-            unsigned int looks = 0;
-            while (atomicAdd(&gate[1], 0) == before) {
-                if (++looks > 10000000) __trap();
-            }
-            __threadfence();
-        }
-    }
-    __syncthreads();
-}
-"""
+# - unsigned int before = atomicAdd(&gate[1], 0);
+# - __threadfence();
+# + unsigned int before = atomicAdd(&gate[1], 0);
 
 
 # %% id=11-again cause="can't rely on what others wrote before it"
-MEET_AGAIN = r"""
-__device__ void meet(unsigned int* gate)
-{
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        unsigned int before = atomicAdd(&gate[1], 0);
-        __threadfence();
-        if (atomicAdd(&gate[0], 1) == gridDim.x - 1) {
-            atomicExch(&gate[0], 0);
-            atomicAdd(&gate[1], 1);
-        } else {
-            unsigned int looks = 0;
-            while (atomicAdd(&gate[1], 0) == before) {
-                if (++looks > 10000000) __trap();
-            }
-            __threadfence();
-        }
-    }
-    __syncthreads();
-}
-"""
+# - atomicExch(&gate[0], 0);
+# - __threadfence();
+# + atomicExch(&gate[0], 0);
 
 
 # %% id=11-again cause="no __threadfence() between its look at the flag"
-MEET_AGAIN = r"""
-__device__ void meet(unsigned int* gate)
-{
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        unsigned int before = atomicAdd(&gate[1], 0);
-        __threadfence();
-        if (atomicAdd(&gate[0], 1) == gridDim.x - 1) {
-            atomicExch(&gate[0], 0);
-            __threadfence();
-            atomicAdd(&gate[1], 1);
-        } else {
-            unsigned int looks = 0;
-            while (atomicAdd(&gate[1], 0) == before) {
-                if (++looks > 10000000) __trap();
-            }
-        }
-    }
-    __syncthreads();
-}
-"""
+# - }
+# - __threadfence();
+# + }
 
 
 # %% id=11-again cause="can't rely on what others wrote before it"
-MEET_AGAIN = r"""
-__device__ void meet(unsigned int* gate)
-{
-    if (threadIdx.x == 0) {
-        unsigned int before = atomicAdd(&gate[1], 0);
-        __threadfence();
-        if (atomicAdd(&gate[0], 1) == gridDim.x - 1) {
-            atomicExch(&gate[0], 0);
-            __threadfence();
-            atomicAdd(&gate[1], 1);
-        } else {
-            unsigned int looks = 0;
-            while (atomicAdd(&gate[1], 0) == before) {
-                if (++looks > 10000000) __trap();
-            }
-            __threadfence();
-        }
-    }
-    __syncthreads();
-}
-"""
+# - {
+# -     __syncthreads();
+# + {
 
 
 # %% id=11-again cause="and somebody held up in `meet`, a block waits for ever: its meeting is over"

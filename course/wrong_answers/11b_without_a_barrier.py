@@ -361,71 +361,27 @@ def avalanche(drop, topple, unstable, stream):
 
 
 # %% id=11b-last cause="can't rely on what others wrote: kernel 'trial'"
-LAST = r"""
-__device__ bool last(unsigned int* arrived)
-{
-    __shared__ bool is_last;
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        is_last = atomicAdd(arrived, 1) == gridDim.x - 1;
-        if (is_last) atomicExch(arrived, 0);
-        __threadfence();
-    }
-    __syncthreads();
-    return is_last;
-}
-"""
+# - if (threadIdx.x == 0) {
+# -     __threadfence();
+# + if (threadIdx.x == 0) {
 
 
 # %% id=11b-last cause="no __threadfence() between its look at the flag"
-LAST = r"""
-__device__ bool last(unsigned int* arrived)
-{
-    __shared__ bool is_last;
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        __threadfence();
-        is_last = atomicAdd(arrived, 1) == gridDim.x - 1;
-        if (is_last) atomicExch(arrived, 0);
-    }
-    __syncthreads();
-    return is_last;
-}
-"""
+# - if (is_last) atomicExch(arrived, 0);
+# - __threadfence();
+# + if (is_last) atomicExch(arrived, 0);
 
 
 # %% id=11b-last cause="thread (1, 0, 0) reads 'parts'[1]"
-LAST = r"""
-__device__ bool last(unsigned int* arrived)
-{
-    __shared__ bool is_last;
-    if (threadIdx.x == 0) {
-        __threadfence();
-        is_last = atomicAdd(arrived, 1) == gridDim.x - 1;
-        if (is_last) atomicExch(arrived, 0);
-        __threadfence();
-    }
-    __syncthreads();
-    return is_last;
-}
-"""
+# - __shared__ bool is_last;
+# - __syncthreads();
+# + __shared__ bool is_last;
 
 
 # %% id=11b-last cause="reads 'is_last' in shared memory"
-LAST = r"""
-__device__ bool last(unsigned int* arrived)
-{
-    __shared__ bool is_last;
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        __threadfence();
-        is_last = atomicAdd(arrived, 1) == gridDim.x - 1;
-        if (is_last) atomicExch(arrived, 0);
-        __threadfence();
-    }
-    return is_last;
-}
-"""
+# - }
+# - __syncthreads();
+# + }
 
 
 # %% id=11b-last cause="with launch 2, 3 blocks, `last` said true to 0 threads"
@@ -444,20 +400,11 @@ __device__ bool last(unsigned int* arrived)
 
 
 # %% id=11b-last cause="`last` said true to 1 thread, and 64 is right"
-LAST = r"""
-__device__ bool last(unsigned int* arrived)
-{
-    bool is_last = false;
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        __threadfence();
-        is_last = atomicAdd(arrived, 1) == gridDim.x - 1;
-        if (is_last) atomicExch(arrived, 0);
-        __threadfence();
-    }
-    return is_last;
-}
-"""
+# - __shared__ bool is_last;
+# + bool is_last = false;
+# - }
+# - __syncthreads();
+# + }
 
 
 # %% id=11b-last cause="an atomic for one block does not reach another"

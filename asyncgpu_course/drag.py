@@ -3,9 +3,9 @@
 Where no widget can be, there is the timeline of the first values.
 """
 
-# ipywidgets comes with the extra `lab`: where it is not installed, its types are not known.
+# ipywidgets has no types, and only the extra `lab` brings it.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportMissingModuleSource=false
+# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Dragged:
                 widget.view = self.picture.view()
 
     def _with_sliders(self, widget: Any) -> Any:
-        import ipywidgets  # pyright: ignore[reportMissingTypeStubs]  (it has none)
+        import ipywidgets
 
         # Jupyter may tell of a slider in another thread, and with another choice of a device.
         loop, here = asyncio.get_running_loop(), copy_context()

@@ -69,7 +69,8 @@ def test_a_slider_draws_anew() -> None:
         box = dragged._with_sliders(shown)  # pyright: ignore[reportPrivateUsage] - as Jupyter gets it
         job, streams, inside = box.children
         job.value = 500
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(0)  # by then the loop has heard of it
+        await asyncio.gather(*dragged._moves)  # pyright: ignore[reportPrivateUsage] - as the loop has them
 
         assert [job.description, streams.description, inside] == ["job", "streams", shown]
         assert total(shown.view) > 500

@@ -98,31 +98,22 @@ def _fills(mine: Any, _model: Any, n: int, kind: str, blocks: int, apart: int = 
     late = str(int("cuda::" not in str(mine)))  # whose orders are fences, too
     given = cuda("14b_queue_given") + cuda("14b_queue_slow").replace("HELD", late) * (blocks == 4)
     begin, children = _tree(n, kind, apart)
-    gift, items = (
-        np.zeros(begin.size - 1, np.int32),
-        np.r_[0, np.full(2 * n + blocks, -1)].astype(np.int32),
-    )
+    gift = np.zeros(begin.size - 1, np.int32)
+    items = np.r_[0, np.full(2 * n + blocks, -1)].astype(np.int32)
     naps = np.random.default_rng(n).integers(0, 20, gift.size).astype(np.int32)
-    args = (
-        gift.size,
-        begin,
-        children,
-        naps,
-        gift,
-        gift - 1,
-        gift,
-        items,
-        np.array([0, 1, 1], np.uint32),
-    )
+    counts = np.array([0, 1, 1], np.uint32)
+    args = gift.size, begin, children, naps, gift, gift - 1, gift, items, counts
     try:
         with trial("QUEUE", mine, given, cuda("14b_queue")) as kernel:
             (times,) = left_in((5,), kernel, args, grid=blocks, block=32)
     except Rejected as rejected:
-        complaint = "a block waits for ever in `take`: "
-        complaint += "either nothing tells it that no more will come (`open` is "
-        complaint += (
-            "counted too late, too early or not at all), or its item went to a block that had left"
+        complaint = (
+            "a block waits for ever in `take`: either nothing tells it that no more will come "
         )
+        complaint += (
+            "(`open` is counted too late, too early or not at all), or its item went to a block "
+        )
+        complaint += "that had left"
         if blocks == 4:
             complaint += "; others see that `open` was raised only behind a fence"
         gave_up = "__trap()" in rejected.cause and "of your text" in rejected.cause

@@ -103,20 +103,15 @@ def ends_in_time(loop: Loop) -> Callable[[Team, Mask, int, int], None] | None:
             t.endless = taken > budget // 8
             return
         step(t, m)
-        stride = np.asarray(t.slots[slot], wide) - np.asarray(start, wide)
+        begin = np.asarray(start, wide)
+        stride = np.asarray(t.slots[slot], wide) - begin
         most = 1 + (budget - t.steps) * turns // taken
-        far = np.asarray(start, wide) + stride * most
         if meets is not None:
             t.slots[slot] = start
-            left = np.broadcast_to(
-                np.asarray(meets(t), wide) - np.asarray(start, wide), t.layout.lanes
-            )
-            pace = np.broadcast_to(stride, t.layout.lanes)
-            count = left / np.where(pace == 0, np.nan, pace)
-            t.endless = not ((count >= 0) & (count <= most) & (count % 1 == 0) | (left == 0))[
-                m.index
-            ].all()
+            left = np.asarray(meets(t), wide) - begin
+            t.endless = not t.array(_gets_there(left, stride, most))[m.index].all()
             return
+        far = begin + stride * most
         t.slots[slot] = far.astype(start.dtype)[()]
         goes_on = t.array(test(t, m))[m.index].any()
         t.slots[slot], here = start, m.take(far)
@@ -124,6 +119,12 @@ def ends_in_time(loop: Loop) -> Callable[[Team, Mask, int, int], None] | None:
         t.endless = bool(goes_on and holds)
 
     return evaluate
+
+
+def _gets_there(left: Any, stride: Any, most: int) -> Any:
+    """Whether a counter lands on its bound, so far away, within so many turns."""
+    turns = left / np.where(stride == 0, np.nan, stride)
+    return (left == 0) | (turns >= 0) & (turns <= most) & (turns % 1 == 0)
 
 
 def _other_side(bound: form.Operation, counter: Variable) -> Callable[[Team], Any] | None:

@@ -133,7 +133,7 @@ def test_a_name_of_several_lines_or_with_orders_for_a_terminal_is_one_line() -> 
     ("width", "cut"), [(10, "abcdefghij"), (9, "abcd\u2026ghij"), (4, "ab\u2026j"), (1, "\u2026")]
 )
 def test_a_name_that_is_too_long_keeps_its_beginning_and_its_end(width: int, cut: str) -> None:
-    assert cut_output("abcdefghij", width) == cut.replace("~", "\u2026")
+    assert cut_output("abcdefghij", width) == cut
 
 
 def test_a_range_does_not_hide_what_it_encloses() -> None:

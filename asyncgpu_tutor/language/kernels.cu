@@ -189,24 +189,28 @@ extern "C" __global__ void choose(
     if (over) atomicSub(going, 1);
 }
 
-// Seats conversations. news has a record of 4 + CONTEXT ints for each slot: whether it is new, the number of tokens of
-// its prompt, the place of its last token, a seed, and the prompt. Grid: slots. Block: 128.
+// Seats conversations. news has a record of 5 + CONTEXT ints for each slot: whether it is new, the number of tokens of
+// its prompt, the place of its last token, a seed, the bits of its heat (-1 for what it was), and the prompt. Whoever
+// sat there has to go, and with no tokens nobody comes. Grid: slots. Block: 128.
 extern "C" __global__ void admit(
-    const int* news, int* prompt, int* last, float* chance, int* text, int* token, int* length, int* going) {
+    const int* news, int* prompt, int* last, float* heat, float* chance, int* text, int* token, int* length,
+    int* going) {
     int slot = blockIdx.x, t = threadIdx.x;
-    const int* mine = news + slot * (4 + CONTEXT);
+    const int* mine = news + slot * (5 + CONTEXT);
     if (mine[0] == 0) return;
     for (int i = t; i < CONTEXT; i += 128) {
-        prompt[slot * CONTEXT + i] = i < mine[1] ? mine[4 + i] : -1;
+        prompt[slot * CONTEXT + i] = i < mine[1] ? mine[5 + i] : -1;
         // PCG (O'Neill 2014, https://www.pcg-random.org): a number for each seed and place, whoever asks when.
         unsigned int r = (mine[3] * CONTEXT + i) * 747796405u + 2891336453u;
         r = ((r >> ((r >> 28) + 4)) ^ r) * 277803737u;
         chance[slot * CONTEXT + i] = (((r >> 22) ^ r) >> 8) * 5.9604645e-8f;
     }
     if (t > 0) return;
-    text[slot * CONTEXT] = mine[4];
-    token[slot] = mine[4];
+    int before = length[slot] >= 0, after = mine[1] > 0;
+    if (mine[4] >= 0) heat[slot] = __int_as_float(mine[4]);
+    text[slot * CONTEXT] = mine[5];
+    token[slot] = mine[5];
     last[slot] = mine[2];
-    length[slot] = 0;
-    atomicAdd(going, 1);
+    length[slot] = after - 1;
+    if (before != after) atomicAdd(going, after - before);
 }

@@ -15,6 +15,7 @@ It breaks if anybody writes to the record before the step that reads it is over.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,9 +29,9 @@ from asyncgpu_tutor.errors import ArrayShapeError, UsageError
 
 _SOURCE = Path(__file__).with_name("kernels.cu")
 _SET, _SET_GELU, _ADD = range(3)  # as in kernels.cu
-_BEFORE_PROMPT = (
-    4  # numbers of a record: is it new, tokens of the prompt, place of the last token, seed
-)
+# Numbers of a record: is it new, tokens of its prompt, place of the last token, seed, and bits of the heat.
+_BEFORE_PROMPT = 5
+_AS_IT_IS = -1  # of the heat: the bits of no number from 0 on
 
 
 def slots(model: LanguageModel, count: int) -> agt.DeviceOp[Slots]:
@@ -198,8 +199,9 @@ class Slots:
         prompt: Sequence[int],
         last: int | None = None,
         seed: int = 0,
+        heat: float | None = None,
     ) -> None:
-        """Write a new conversation for a slot into a record of `record`.
+        """Write a new conversation for a slot into a record of `record`; somebody who sits there has to go.
 
         Parameters
         ----------
@@ -209,6 +211,8 @@ class Slots:
             The place of its last token at the latest; by default the model's last.
         seed : int
             Decides what is drawn, together with the place, whoever else is there: see `chances`.
+        heat : float, optional
+            What its logits are divided by, from 0 on; by default as it was in that slot.
 
         Raises
         ------
@@ -217,8 +221,7 @@ class Slots:
         """
         most = self.model.context - 1
         last = most if last is None else last
-        if not 0 <= slot < self.count:
-            raise UsageError(f"there are slots 0 to {self.count - 1}, and got {slot}")
+        self._check(slot)
         if not 1 <= len(prompt) <= last <= most:
             raise UsageError(
                 f"a text has at least one token of a prompt, at most {most + 1} in all, and ends at a place "
@@ -228,8 +231,21 @@ class Slots:
             raise UsageError(
                 f"tokens are 0 to {len(self.model.vocabulary) - 1}, and got {prompt!r}"
             )
-        record[slot, :_BEFORE_PROMPT] = 1, len(prompt), last, seed
+        if heat is not None and not 0 <= heat < math.inf:
+            raise UsageError(f"the heat is a number from 0 on, and got {heat!r}")
+        bits = _AS_IT_IS if heat is None else np.float32(heat).view(np.int32)
+        bits_of_seed = np.uint32(seed & 0xFFFFFFFF).view(np.int32)
+        record[slot, :_BEFORE_PROMPT] = 1, len(prompt), last, bits_of_seed, bits
         record[slot, _BEFORE_PROMPT : _BEFORE_PROMPT + len(prompt)] = prompt
+
+    def leave(self, record: npt.NDArray[np.int32], slot: int) -> None:
+        """Write into a record that whoever sits in a slot has to go before the text is over."""
+        self._check(slot)
+        record[slot, :_BEFORE_PROMPT] = 1, 0, 0, 0, _AS_IT_IS
+
+    def _check(self, slot: int) -> None:
+        if not 0 <= slot < self.count:
+            raise UsageError(f"there are slots 0 to {self.count - 1}, and got {slot}")
 
     def admit(self, record: npt.NDArray[np.int32]) -> agt.DeviceOp[Any]:
         """Let the conversations of a record take their seats: a copy and a launch, at the head of a step.
@@ -241,7 +257,7 @@ class Slots:
             raise ArrayShapeError(
                 f"a record for these slots has shape {wanted}, and got {record.shape}"
             )
-        given = "news", "prompt", "last", "chance", "text", "token", "length", "going"
+        given = "news", "prompt", "last", "heat", "chance", "text", "token", "length", "going"
         copy = agt.memcpy(self.arrays["news"].borrow(), record)
         return agt.zip(copy, self._launch("admit", *given, grid=self.count, block=128))
 

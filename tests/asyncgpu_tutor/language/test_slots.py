@@ -104,10 +104,48 @@ def test_a_graph_of_a_step_says_the_same(device: Device, model: LanguageModel, s
 def test_the_device_draws_by_the_numbers_that_the_host_knows(
     device: Device, model: LanguageModel
 ) -> None:
-    made = seated(model, 2, [([1], 3, 0), ([1], 3, 2**31 - 1)])
+    made = seated(model, 2, [([1], 3, 0), ([1], 3, 2**40 - 1)])
     drawn = read(made, "chance")
-    assert np.array_equal(drawn, [chances(model, 0), chances(model, 2**31 - 1)])
+    assert np.array_equal(drawn, [chances(model, 0), chances(model, 2**40 - 1)])
     assert ((drawn >= 0) & (drawn < 1)).all()
+
+
+def test_somebody_who_leaves_early_makes_room_and_a_new_one_brings_a_heat(
+    device: Device, model: LanguageModel
+) -> None:
+    made = seated(model, 3, TALKS)
+    made.fused_step().sync()
+    record = made.record()
+    made.leave(record, 0)
+    made.seat(record, 1, [7, 8], 6, 4, heat=0.5)  # where another still sits
+    made.admit(record).sync()
+    assert read(made, "going")[0] == 2
+    assert read(made, "length").tolist() == [-1, 0, 1]
+    heat = np.float32(HEAT)
+    assert read(made, "heat").tolist() == [heat, 0.5, heat]
+    while read(made, "going")[0]:
+        made.fused_step().sync()
+    texts, said = read(made, "text"), read(made, "said")
+    for slot, (prompt, last, seed), heat in ((1, ([7, 8], 6, 4), 0.5), (2, TALKS[2], HEAT)):
+        text, _ = reference_say(model, prompt, last, heat, chances(model, seed))
+        assert texts[slot, : said[slot] + 1].tolist() == text
+
+
+def test_who_is_in_no_seat_can_leave_it(sim: Device, model: LanguageModel) -> None:
+    made = seated(model, 2, TALKS[:1])
+    record = made.record()
+    made.leave(record, 1)
+    made.admit(record).sync()
+    assert read(made, "going")[0] == 1
+    with pytest.raises(UsageError, match="slots 0 to 1"):
+        made.leave(record, 2)
+
+
+@pytest.mark.parametrize("heat", [-1.0, float("nan"), float("inf")])
+def test_a_heat_is_a_number_from_0_on(sim: Device, model: LanguageModel, heat: float) -> None:
+    made = slots(model, 2).sync()
+    with pytest.raises(UsageError, match="heat"):
+        made.seat(made.record(), 0, [1], 3, heat=heat)
 
 
 @pytest.mark.parametrize(

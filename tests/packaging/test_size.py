@@ -20,7 +20,7 @@ WHOLE = {
     "asyncgpu_tutor": 21_650,
     "asyncgpu_course": 10_150,
     "simgpu": 24_900,
-    "tests": 27_550,
+    "tests": 27_650,
     "course": 44_500,
     "tools": 7_750,
     "benchmarks": 9_100,

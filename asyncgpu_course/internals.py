@@ -9,7 +9,7 @@ from pathlib import Path
 from asyncgpu_tutor.arrays.host import in_containers
 from asyncgpu_tutor.clusters.in_process import LocalCluster
 from asyncgpu_tutor.devices.cuda_source import read_signature
-from asyncgpu_tutor.devices.simulated import Machine, SimDevice, find_spec
+from asyncgpu_tutor.devices.simulated import SimDevice, SimMachine, find_spec
 from asyncgpu_tutor.devices.simulated.sim_device import pass_over
 from asyncgpu_tutor.kernels.files import include_headers
 from asyncgpu_tutor.ops.array_operations import Make
@@ -25,9 +25,9 @@ from asyncgpu_tutor.traces.spans.vocabulary import count
 __all__ = [
     "Download",
     "LocalCluster",
-    "Machine",
     "Make",
     "SimDevice",
+    "SimMachine",
     "Timeline",
     "compare",
     "count",

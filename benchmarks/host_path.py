@@ -19,7 +19,7 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.commands.mlp import forward
-from asyncgpu_tutor.devices.protocol import USUAL_LIMITS, Memory
+from asyncgpu_tutor.devices.protocol import USUAL_LIMITS, DeviceMemory
 
 DIM = 64
 # Operations that never run: who drops one is warned, which takes longer than building it.
@@ -86,8 +86,8 @@ class NullDevice:
     def adopt_stream(self, foreign: Any) -> Any:
         return foreign
 
-    def malloc(self, nbytes: int, name: str, stream: Any) -> Memory:
-        return Memory(self, name, nbytes, 0)  # pyright: ignore[reportArgumentType] - this device has few verbs
+    def malloc(self, nbytes: int, name: str, stream: Any) -> DeviceMemory:
+        return DeviceMemory(self, name, nbytes, 0)  # pyright: ignore[reportArgumentType] - this device has few verbs
 
     def pinned(self, shape: Any, dtype: Any) -> Any:
         return self.host

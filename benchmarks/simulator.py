@@ -26,7 +26,7 @@ import asyncgpu_tutor as agt
 import simgpu
 from asyncgpu_tutor.commands.mlp import run_batches, upload
 from asyncgpu_tutor.data import seed_inputs
-from asyncgpu_tutor.devices.simulated import Machine, SimDevice
+from asyncgpu_tutor.devices.simulated import SimDevice, SimMachine
 from simgpu.engine import Command, Engine, ResourceDemand
 from simgpu.launches import LAUNCHES
 
@@ -71,13 +71,13 @@ def mlp(dim: int) -> None:
         w0, w1 = await upload(inputs)
         await run_batches(inputs.batches, w0, w1)
 
-    with agt.using(SimDevice(machine=Machine())):
+    with agt.using(SimDevice(machine=SimMachine())):
         asyncio.run(main())
 
 
 def product(n: int) -> None:
     """One naive product of n x n matrices."""
-    with agt.using(SimDevice(machine=Machine())):
+    with agt.using(SimDevice(machine=SimMachine())):
         a, b = agt.ones((n, n)).sync(), agt.ones((n, n)).sync()
         out = agt.zeros((n, n)).sync().partition(16, 16)
         agt.sgemm_naive(n, n, n, 1.0, a, b, 0.0, out).sync()
@@ -108,7 +108,7 @@ extern "C" __global__ void tiled(const float* a, const float* b, float* out, int
 
 def one_block(name: str, n: int) -> int:
     """A product of 16 x n and n x 16 by one block of 256 threads; the instructions of its threads."""
-    with agt.using(SimDevice(machine=Machine())), agt.microscope() as scope:
+    with agt.using(SimDevice(machine=SimMachine())), agt.microscope() as scope:
         a, b, out = agt.ones((16, n)), agt.ones((n, 16)), agt.zeros((16, 16))
         agt.Kernel(ONE_BLOCK, name)(a, b, out, n, grid=1, block=(16, 16)).sync()
     (found,) = [item for item in scope.kernels if item.name == name]
@@ -137,7 +137,7 @@ def large() -> None:
 
 def fills(count: int) -> None:
     """The smallest operation there is, by the whole way: description, policy, submission, hazards."""
-    with agt.using(SimDevice(machine=Machine())) as device:
+    with agt.using(SimDevice(machine=SimMachine())) as device:
         arrays = [agt.zeros(8).sync() for _ in range(STREAMS)]
         streams = [agt.create_stream() for _ in range(STREAMS)]
         device.synchronize()

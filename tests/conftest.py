@@ -99,9 +99,9 @@ def device(request: pytest.FixtureRequest) -> Iterator[Device]:
 @pytest.fixture
 def sim() -> Iterator[Device]:
     """A simulated device of its own: a fresh machine whose clock is at zero."""
-    from asyncgpu_tutor.devices.simulated import Machine, SimDevice
+    from asyncgpu_tutor.devices.simulated import SimDevice, SimMachine
 
-    with agt.using(SimDevice(machine=Machine())) as chosen:
+    with agt.using(SimDevice(machine=SimMachine())) as chosen:
         yield chosen
 
 

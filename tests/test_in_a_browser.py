@@ -13,7 +13,7 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_course.checks.own_loop import completed
-from asyncgpu_tutor.devices.simulated import Machine, SimDevice
+from asyncgpu_tutor.devices.simulated import SimDevice, SimMachine
 from asyncgpu_tutor.errors import UsageError
 
 from .in_a_browser import PACKAGE, NotInABrowserError
@@ -110,7 +110,7 @@ async def pipeline() -> Any:
 
 
 def traced(run: Callable[[Coroutine[Any, Any, Any]], Any]) -> tuple[Any, list[Any]]:
-    with agt.using(SimDevice(machine=Machine())), agt.record() as trace:
+    with agt.using(SimDevice(machine=SimMachine())), agt.record() as trace:
         result = run(pipeline())
     return result, [(s.stream, s.kind, s.name, s.start, s.end) for s in trace]
 

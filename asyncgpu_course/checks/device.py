@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 import asyncgpu_tutor as agt
 from asyncgpu_course.checks.rejection import must
-from asyncgpu_course.internals import Machine, SimDevice
+from asyncgpu_course.internals import SimDevice, SimMachine
 
 _Array = npt.NDArray[Any]
 ASIDE = "aside"  # in the detail of what another thread than the check's did, or waited for
@@ -98,7 +98,7 @@ class CheckDevice(SimDevice):
         self.fleet: Sequence[CheckDevice] = (self,)  # it, and those of its machine
         self._waited_for: int | None = None  # streams, while the device is waited for
         self._home = threading.get_ident()
-        options.setdefault("machine", Machine())
+        options.setdefault("machine", SimMachine())
         super().__init__(ordinal, **options)
 
     def synchronize(self) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asyncgpu_tutor import errors
-from asyncgpu_tutor.devices.protocol import Device, Dim3, Memory, Share, Stream
+from asyncgpu_tutor.devices.protocol import Device, DeviceMemory, Dim3, Share, Stream
 
 if TYPE_CHECKING:
     from asyncgpu_tutor.ops.operation import DeviceOp
@@ -62,7 +62,7 @@ class DeviceArray:
     __slots__ = ("__weakref__", "_gone", "_memory", "_owner", "_share", "dtype", "mode", "shape")
 
     _mover: ClassVar[Callable[[DeviceArray, str | Device], Any]]  # ops/__init__.py hands it down
-    _memory: Memory
+    _memory: DeviceMemory
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     mode: Mode
@@ -113,7 +113,7 @@ class DeviceArray:
         return len(self.shape)
 
     @property
-    def memory(self) -> Memory:
+    def memory(self) -> DeviceMemory:
         """The allocation; `UseAfterMoveError` if the array was given away."""
         if self._gone is not None or self._owner is not None:
             self._check()
@@ -307,7 +307,7 @@ class DeviceArray:
             "it: run agt.d2h(x), or op.to_host()"
         )
 
-    def _use(self, stream: Stream | None, device: Device, taken: bool = False) -> Memory:
+    def _use(self, stream: Stream | None, device: Device, taken: bool = False) -> DeviceMemory:
         """The allocation, for work on `device`; who has `taken` the array may use it by this dead handle."""
         if self._owner is not None or (self._gone is not None and not taken):
             self._check()
@@ -376,7 +376,7 @@ class Partition:
 
 
 def handle(
-    memory: Memory,
+    memory: DeviceMemory,
     shape: tuple[int, ...],
     dtype: np.dtype[Any],
     mode: Mode = "owned",

@@ -6,8 +6,14 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from asyncgpu_tutor.devices.protocol import Communicator, Device
-from asyncgpu_tutor.devices.simulated import Machine, SimCommunicator, SimDevice, SimStream, Wiring
+from asyncgpu_tutor.devices.protocol import Device, DeviceCommunicator
+from asyncgpu_tutor.devices.simulated import (
+    SimCommunicator,
+    SimDevice,
+    SimMachine,
+    SimStream,
+    Wiring,
+)
 from asyncgpu_tutor.errors import DeviceMismatchError, DeviceUnavailableError
 
 _ONE_PROCESS = (
@@ -17,7 +23,7 @@ _ONE_PROCESS = (
 SPEC_VARIABLE = "ASYNCGPU_SPEC"
 # Classes of the streams that are ours: such a stream is taken as it is, and any other is asked about.
 own_streams: set[type] = {SimStream}
-_machine = Machine()  # the host that all simulated devices of this process are plugged into
+_machine = SimMachine()  # the host that all simulated devices of this process are plugged into
 
 
 def open_device(kind: str, ordinal: int) -> Device:
@@ -31,7 +37,7 @@ def open_device(kind: str, ordinal: int) -> Device:
     return device
 
 
-def open_group(devices: Sequence[Device]) -> Communicator:
+def open_group(devices: Sequence[Device]) -> DeviceCommunicator:
     """A communicator of devices of this process; `DeviceMismatchError` if they are of two kinds."""
     simulated = [device for device in devices if isinstance(device, SimDevice)]
     if len(simulated) == len(devices):
@@ -53,7 +59,7 @@ def new_group_id(device: Device) -> Any:
     return nccl.new_id()
 
 
-def open_rank(device: Device, rank: int, size: int, found_by: Any) -> Communicator:
+def open_rank(device: Device, rank: int, size: int, found_by: Any) -> DeviceCommunicator:
     """A communicator of several processes, of which this one has one rank; returns when all are there."""
     from asyncgpu_tutor.devices.cuda import nccl
 

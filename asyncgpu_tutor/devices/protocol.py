@@ -49,7 +49,7 @@ class Share:
     __slots__ = ()
 
 
-class Memory:
+class DeviceMemory:
     """One allocation on a device, and what all handles to it have in common.
 
     It is freed when the last reference to it goes.
@@ -75,7 +75,7 @@ class KernelFunction(Protocol):
         ...
 
 
-Argument = Memory | np.generic | bool | int | float | None  # None is the null pointer
+Argument = DeviceMemory | np.generic | bool | int | float | None  # None is the null pointer
 
 
 class Event(Protocol):
@@ -161,7 +161,7 @@ class RecordedCall:
     args: tuple[Any, ...]
     stream: int  # which of the streams; on number 0 the calls begin and end
     # What was allocated for these calls, and is touched here first: what it held before is of no account.
-    fresh: tuple[Memory, ...] = ()
+    fresh: tuple[DeviceMemory, ...] = ()
     # The part that it was captured in, if that has a name.
     named: str = field(default="", compare=False)
 
@@ -178,7 +178,7 @@ class Graph(Protocol):
         """Enqueue all of them, behind what `stream` holds."""
 
 
-class Replay(Protocol):
+class DeviceReplay(Protocol):
     """Calls that are ready to be made again."""
 
     def enqueue(self, streams: Sequence[Stream]) -> None:
@@ -197,8 +197,8 @@ class CollectiveCall:
     rank: int
     count: int  # elements that the rank gives, or that it gets where it gives none
     dtype: np.dtype[Any]
-    source: Memory | None = None  # what it gives
-    target: Memory | None = None  # where to what it gets
+    source: DeviceMemory | None = None  # what it gives
+    target: DeviceMemory | None = None  # where to what it gets
     reduce: str = "sum"
     root: int = 0  # of a broadcast
     to: int | None = None  # the rank that it sends to
@@ -226,7 +226,7 @@ class CollectiveCall:
         return None
 
 
-class Communicator(Protocol):
+class DeviceCommunicator(Protocol):
     """Enqueues what ranks do together. Calls of one rank come in one order, and ranks agree on it."""
 
     def enqueue(self, parts: Sequence[tuple[CollectiveCall, Stream]], ranks: int) -> None:
@@ -242,7 +242,7 @@ class Communicator(Protocol):
 class Enqueuer(Protocol):
     """A taker of memory and work: a device at once, a capture for later."""
 
-    def malloc(self, nbytes: int, name: str, stream: Stream) -> Memory:
+    def malloc(self, nbytes: int, name: str, stream: Stream) -> DeviceMemory:
         """Allocate; `OutOfMemoryError` if there is not enough."""
         ...
 
@@ -254,17 +254,17 @@ class Enqueuer(Protocol):
         """Tell whether a copy of this array can be asynchronous."""
         ...
 
-    def memset_async(self, memory: Memory, value: int, nbytes: int, stream: Stream) -> None:
+    def memset_async(self, memory: DeviceMemory, value: int, nbytes: int, stream: Stream) -> None:
         """Set the first `nbytes` bytes to `value`."""
 
-    def copy_from_host_async(self, memory: Memory, host: HostBuffer, stream: Stream) -> None:
+    def copy_from_host_async(self, memory: DeviceMemory, host: HostBuffer, stream: Stream) -> None:
         """Copy a C-contiguous host array to the start of `memory`."""
 
-    def copy_to_host_async(self, host: HostBuffer, memory: Memory, stream: Stream) -> None:
+    def copy_to_host_async(self, host: HostBuffer, memory: DeviceMemory, stream: Stream) -> None:
         """Copy the start of `memory` to a C-contiguous host array."""
 
     def copy_from_device_async(
-        self, target: Memory, source: Memory, nbytes: int, stream: Stream
+        self, target: DeviceMemory, source: DeviceMemory, nbytes: int, stream: Stream
     ) -> None:
         """Copy within the device."""
 
@@ -333,11 +333,13 @@ class Device(Enqueuer, Protocol):
         """Our view of another library's stream; None if it is not one that this device knows."""
         ...
 
-    def adopt_array(self, foreign: object) -> tuple[Memory, tuple[int, ...], np.dtype[Any]] | None:
+    def adopt_array(
+        self, foreign: object
+    ) -> tuple[DeviceMemory, tuple[int, ...], np.dtype[Any]] | None:
         """Memory, shape and dtype of another library's array, kept alive; None if it is not this device's."""
         ...
 
-    def map_host(self, host: HostBuffer, name: str) -> Memory:
+    def map_host(self, host: HostBuffer, name: str) -> DeviceMemory:
         """The memory of a whole pinned array as kernels see it; the array is kept alive.
 
         `UsageError` if it is not one.
@@ -376,16 +378,16 @@ class Device(Enqueuer, Protocol):
         """
         ...
 
-    def variable(self, function: KernelFunction, name: str, nbytes: int) -> Memory:
+    def variable(self, function: KernelFunction, name: str, nbytes: int) -> DeviceMemory:
         """The memory of a `__constant__` or `__device__` variable of a kernel's file."""
         ...
 
-    def prepare(self, calls: Sequence[RecordedCall]) -> Replay:
+    def prepare(self, calls: Sequence[RecordedCall]) -> DeviceReplay:
         """Make these calls ready; nothing is enqueued. Each stream but the first is forked and joined."""
         ...
 
     def copy_to_peer_async(
-        self, target: Memory, source: Memory, nbytes: int, stream: Stream
+        self, target: DeviceMemory, source: DeviceMemory, nbytes: int, stream: Stream
     ) -> None:
         """Copy to another device's memory, or from there, on a stream of this one."""
 

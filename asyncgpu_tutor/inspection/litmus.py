@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from asyncgpu_tutor.devices.simulated import Machine, SimDevice
+from asyncgpu_tutor.devices.simulated import SimDevice, SimMachine
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.kernels import Kernel
 from asyncgpu_tutor.ops.array_operations import h2d
@@ -154,7 +154,7 @@ def litmus(
     text, threads = source(shape, fence, kind, blocks), len(SHAPES[shape][0])
     width, seen = len(SHAPES[shape][1]), Counter[LitmusOutcome]()
     grid, block = (threads, 1) if blocks else (1, 32 * threads)
-    with using(SimDevice(machine=Machine(), adversary=1)):
+    with using(SimDevice(machine=SimMachine(), adversary=1)):
         kernel = Kernel(text)
         for _ in range(runs):
             words = [h2d(np.zeros(size, np.uint32)) for size in (STEP, STEP, 1, width)]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from asyncgpu_tutor.devices.cuda_source import Global
-from asyncgpu_tutor.devices.protocol import Device, KernelFunction, Memory
+from asyncgpu_tutor.devices.protocol import Device, DeviceMemory, KernelFunction
 from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError, UsageError
 from asyncgpu_tutor.run.current import current_device
 
@@ -76,7 +76,7 @@ class Constants:
         device.default_stream.synchronize()
         return out
 
-    def _place(self, name: str, nbytes: int) -> tuple[Device, Memory]:
+    def _place(self, name: str, nbytes: int) -> tuple[Device, DeviceMemory]:
         device = current_device()
         device.synchronize()
         return device, device.variable(self._load(device), name, nbytes)

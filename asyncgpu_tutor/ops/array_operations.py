@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from asyncgpu_tutor import errors
 from asyncgpu_tutor.arrays.handles import DeviceArray, as_shape, borrowed_in, handle
-from asyncgpu_tutor.devices.protocol import Device, Memory
+from asyncgpu_tutor.devices.protocol import Device, DeviceMemory
 from asyncgpu_tutor.ops.leaves import Download
 from asyncgpu_tutor.ops.operation import DeviceOp
 from asyncgpu_tutor.run.context import ExecutionContext, check_out, check_same
@@ -66,7 +66,7 @@ class Make(DeviceOp[DeviceArray]):
     _name: str
     # Enqueues what writes to the new memory, and what it takes for that. One class for all of them: Python is
     # quick where it meets the same class again.
-    _fill: Callable[[ExecutionContext, Memory, int, Any], None]
+    _fill: Callable[[ExecutionContext, DeviceMemory, int, Any], None]
     _what: Any
 
     def _yields(self) -> str:
@@ -93,7 +93,9 @@ class Filling(NamedTuple):
     each: int = 1  # how many elements a thread writes
 
 
-def _by_kernel(context: ExecutionContext, memory: Memory, nbytes: int, filling: Filling) -> None:
+def _by_kernel(
+    context: ExecutionContext, memory: DeviceMemory, nbytes: int, filling: Filling
+) -> None:
     source, name, scalars, itemsize, each = filling
     function = context.device.get_function(source, name)
     size = nbytes // itemsize
@@ -102,7 +104,7 @@ def _by_kernel(context: ExecutionContext, memory: Memory, nbytes: int, filling: 
 
 
 def _make(
-    fill: Callable[[ExecutionContext, Memory, int, Any], None],
+    fill: Callable[[ExecutionContext, DeviceMemory, int, Any], None],
     what: Any,
     label: str,
     shape: _Shape,
@@ -248,7 +250,7 @@ def empty(
     return _make(_left_unwritten, None, "empty", shape, dtype, name, sys._getframe(1))
 
 
-def _left_unwritten(context: ExecutionContext, memory: Memory, nbytes: int, _: None) -> None:
+def _left_unwritten(context: ExecutionContext, memory: DeviceMemory, nbytes: int, _: None) -> None:
     """Enqueue nothing."""
 
 

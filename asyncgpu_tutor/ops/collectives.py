@@ -28,7 +28,7 @@ from typing import Any, TypeVar, cast
 from asyncgpu_tutor import errors
 from asyncgpu_tutor.arrays.handles import DeviceArray
 from asyncgpu_tutor.devices.opening import open_group
-from asyncgpu_tutor.devices.protocol import CollectiveCall, Communicator, Device, Stream
+from asyncgpu_tutor.devices.protocol import CollectiveCall, Device, DeviceCommunicator, Stream
 from asyncgpu_tutor.ops.array_operations import Take
 from asyncgpu_tutor.ops.operation import DeviceOp, as_op, choose
 from asyncgpu_tutor.run.capture import CaptureContext
@@ -99,7 +99,7 @@ class Group:
     """
 
     def __init__(
-        self, size: int, devices: Mapping[int, Device], communicator: Communicator | None
+        self, size: int, devices: Mapping[int, Device], communicator: DeviceCommunicator | None
     ) -> None:
         self.size = size
         self.devices = tuple(devices.values())

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, cast
 from asyncgpu_tutor import errors
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
 from asyncgpu_tutor.arrays.host import Lent, in_containers
-from asyncgpu_tutor.devices.protocol import Device, Memory, Replay
+from asyncgpu_tutor.devices.protocol import Device, DeviceMemory, DeviceReplay
 from asyncgpu_tutor.ops.operation import DeviceOp, evaluate
 from asyncgpu_tutor.run.capture import Capture
 from asyncgpu_tutor.run.context import ExecutionContext
@@ -45,7 +45,7 @@ class Replayed(ABC, Generic[T]):
         self.kernels: list[str] = []
         self._lent: Lent  # what each run yields, once it is captured
         self._output: list[Any] | None = None  # those for take_output
-        self._memories: dict[Memory, None] = {}  # of the device arrays among them
+        self._memories: dict[DeviceMemory, None] = {}  # of the device arrays among them
         # Its own memory, and that of whatever else is launched in it.
         self._used: tuple[UsedMemory, ...] = (UsedMemory(),)
         self._owners: tuple[DeviceArray, ...] = ()  # of what it borrows
@@ -171,7 +171,7 @@ class Prepared(Replayed[T]):
         handles = capture.run(partial(evaluate, op))
         super().__init__(capture.label, capture.device)
         self._capture = capture  # keeps what its calls point at
-        self._replay: Replay = capture.close()
+        self._replay: DeviceReplay = capture.close()
         self._fill(capture, handles)
 
     def __repr__(self) -> str:

@@ -142,7 +142,7 @@ class Capture(Run):
         self.uses: dict[UsedMemory, LastUse | None] = {}
         self.owners: dict[DeviceArray, None] = {}  # of what it borrows: a set, in order
         self.closed = False
-        self._untouched: list[protocol.Memory] = []  # what was allocated, and not used yet
+        self._untouched: list[protocol.DeviceMemory] = []  # what was allocated, and not used yet
         self._moved: list[DeviceArray] = []
         self.undo: list[Callable[[], None]] = []  # what is done if it fails
         # The numbers of the streams beside each that it has had: see `_side_by_side`.
@@ -206,7 +206,7 @@ class Capture(Run):
         self.uses = dict.fromkeys(self.uses)
         vars(self).pop("root", None)
 
-    def close(self) -> protocol.Replay:
+    def close(self) -> protocol.DeviceReplay:
         """Make the calls ready.
 
         Raises `CaptureError` if a stream was not joined: what follows would not wait for it.
@@ -244,7 +244,7 @@ class Capture(Run):
         verb: Any,
         args: tuple[Any, ...],
         stream: protocol.Stream,
-        fresh: tuple[protocol.Memory, ...] = (),
+        fresh: tuple[protocol.DeviceMemory, ...] = (),
         named: str = "",
     ) -> None:
         """Write down one call."""
@@ -290,7 +290,7 @@ class Capture(Run):
         )
 
     # ------------------------------------------------------------------ what a context calls
-    def malloc(self, nbytes: int, name: str, stream: protocol.Stream) -> protocol.Memory:
+    def malloc(self, nbytes: int, name: str, stream: protocol.Stream) -> protocol.DeviceMemory:
         """Allocate, where that is allowed; the memory lives as long as the calls."""
         if not self.allocates:
             raise CaptureError(
@@ -349,7 +349,7 @@ class CaptureContext(ExecutionContext):
         context.device = device
         return context
 
-    def collective(self, communicator: protocol.Communicator, parts: Sequence[Any]) -> None:
+    def collective(self, communicator: protocol.DeviceCommunicator, parts: Sequence[Any]) -> None:
         """Write down a call with the parts of all ranks, of which the first is this device's."""
         self._capture.add("collective", (communicator, parts), self.stream)
 
@@ -357,7 +357,7 @@ class CaptureContext(ExecutionContext):
         """Keep it for a capture that fails."""
         self._capture.undo.append(undo)
 
-    def _touch(self, array: DeviceArray, taken: bool = False) -> protocol.Memory:
+    def _touch(self, array: DeviceArray, taken: bool = False) -> protocol.DeviceMemory:
         """As outside; and whoever it is borrowed from has to keep it from now on."""
         memory = super()._touch(array, taken)
         if array._owner is not None:
@@ -376,7 +376,7 @@ class CaptureContext(ExecutionContext):
 
     def replay(
         self,
-        replay: protocol.Replay,
+        replay: protocol.DeviceReplay,
         calls: Sequence[protocol.RecordedCall],
         streams: Sequence[protocol.Stream],
     ) -> None:

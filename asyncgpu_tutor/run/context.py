@@ -157,7 +157,7 @@ class ExecutionContext:
 
     def _allocate(
         self, nbytes: int, name: str, elsewhere: protocol.Device | None = None
-    ) -> protocol.Memory:
+    ) -> protocol.DeviceMemory:
         """Allocate, here or on another device, and once more after a reclaim if memory is short."""
         work = self._work if elsewhere is None else elsewhere
         try:
@@ -196,11 +196,11 @@ class ExecutionContext:
         check_same(array, host.shape, host.dtype, "the host array")
         self._upload(array._memory, array.nbytes, host)
 
-    def _clear(self, memory: protocol.Memory, nbytes: int, value: int) -> None:
+    def _clear(self, memory: protocol.DeviceMemory, nbytes: int, value: int) -> None:
         """As `memset`, of new memory."""
         self._work.memset_async(memory, value, nbytes, self.stream)
 
-    def _upload(self, memory: protocol.Memory, nbytes: int, host: npt.NDArray[Any]) -> None:
+    def _upload(self, memory: protocol.DeviceMemory, nbytes: int, host: npt.NDArray[Any]) -> None:
         """As `copy_from_host`, where they are known to fit."""
         source = self._contiguous(host)
         self._keep.append(source)
@@ -288,7 +288,7 @@ class ExecutionContext:
         function: protocol.KernelFunction,
         grid: protocol.Dim3,
         block: protocol.Dim3,
-        args: Sequence[DeviceArray | protocol.Memory | np.generic],
+        args: Sequence[DeviceArray | protocol.DeviceMemory | np.generic],
         shared_mem: int = 0,
         by: TookArrays | None = None,
     ) -> None:
@@ -323,7 +323,7 @@ class ExecutionContext:
 
     def replay(
         self,
-        replay: protocol.Replay,
+        replay: protocol.DeviceReplay,
         calls: Sequence[protocol.RecordedCall],
         streams: Sequence[protocol.Stream],
     ) -> None:
@@ -334,7 +334,7 @@ class ExecutionContext:
         """The host array as it can be copied."""
         return np.ascontiguousarray(host)
 
-    def _touch(self, array: DeviceArray, taken: bool = False) -> protocol.Memory:
+    def _touch(self, array: DeviceArray, taken: bool = False) -> protocol.DeviceMemory:
         """Check that the array can be used here, and keep it alive; by what has `taken` it, maybe."""
         if not isinstance(array, DeviceArray):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
             raise errors.UsageError(

@@ -5,7 +5,7 @@ import re
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.devices.simulated import Machine, SimDevice
+from asyncgpu_tutor.devices.simulated import SimDevice, SimMachine
 from tests.tools import blocks, page
 
 TEXT = page("docs/microscope.md")
@@ -14,7 +14,7 @@ TEXT = page("docs/microscope.md")
 def test_the_example(capsys: pytest.CaptureFixture[str]) -> None:
     (program,), (shown,) = blocks(TEXT), blocks(TEXT, "text")
     program = program.replace('agt.use("sim")\n', "")  # other tests have a device of their own, too
-    with agt.using(SimDevice(machine=Machine())):
+    with agt.using(SimDevice(machine=SimMachine())):
         exec(compile(program, "microscope.md", "exec"), {})
         said = capsys.readouterr().out
         assert said == shown, "if these counts are meant, copy them to the page"

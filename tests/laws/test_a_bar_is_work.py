@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
-from asyncgpu_tutor.devices.simulated import SPECS, Machine, SimDevice
+from asyncgpu_tutor.devices.simulated import SPECS, SimDevice, SimMachine
 
 SPIN = agt.Kernel(
     """
@@ -37,7 +37,7 @@ def recorded(launches: list[tuple[int, int]]) -> Trace:
             await asyncio.gather(*map(agt.spawn, spins))
         return trace
 
-    with agt.using(SimDevice(machine=Machine(), spec=SMALL), agt.StreamPoolRoundRobin(4)):
+    with agt.using(SimDevice(machine=SimMachine(), spec=SMALL), agt.StreamPoolRoundRobin(4)):
         return asyncio.run(program())
 
 
@@ -85,7 +85,7 @@ def test_it_is_told_apart() -> None:
 @pytest.mark.parametrize(("blocks", "waits"), [(64, True), (8, False)])
 def test_a_fill_queues_for_a_place_as_kernels_do(blocks: int, waits: bool) -> None:
     """In recordings of an H200 a fill comes when the blocks of all kernels before it have places."""
-    with agt.using(SimDevice(machine=Machine(), spec=SMALL)) as device:
+    with agt.using(SimDevice(machine=SimMachine(), spec=SMALL)) as device:
         array, one, two = agt.zeros((256 * blocks,)).sync(), *(agt.create_stream() for _ in "12")
         with agt.record() as trace:
             SPIN(array, 30, grid=blocks, block=256).async_on(one)

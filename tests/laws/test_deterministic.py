@@ -3,7 +3,7 @@
 from hypothesis import given
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.devices.simulated import Machine, SimDevice
+from asyncgpu_tutor.devices.simulated import SimDevice, SimMachine
 from tests.tools import python
 
 from .programs import PROGRAMS, Program
@@ -49,7 +49,7 @@ def test_two_processes_agree_to_the_byte() -> None:
 @given(program=PROGRAMS)
 def test_two_fresh_machines_agree(program: Program) -> None:
     def run() -> list[tuple[object, ...]]:
-        with agt.using(SimDevice(machine=Machine())), agt.record() as trace:
+        with agt.using(SimDevice(machine=SimMachine())), agt.record() as trace:
             program.op().to_host().sync()
         return structure(trace)
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
-from asyncgpu_tutor.devices.simulated import Machine, SimDevice
+from asyncgpu_tutor.devices.simulated import SimDevice, SimMachine
 from asyncgpu_tutor.errors import CaptureError, UseAfterMoveError
 
 from .kernels import SCALE, kernel
@@ -214,7 +214,7 @@ def test_wherever_it_fails_it_can_be_captured_next_time(program: Program) -> Non
         if next(ticks) == limit:
             raise Refused
 
-    sim = SimDevice(machine=Machine())
+    sim = SimDevice(machine=SimMachine())
     with agt.using(sim):
         op = ticking(program, tick).op().to_host()
         prepared = None

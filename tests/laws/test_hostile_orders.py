@@ -11,7 +11,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.commands.mlp import run_batches, upload
 from asyncgpu_tutor.commands.mlp.ways import MlpRun
 from asyncgpu_tutor.data import reference_forward, seed_inputs
-from asyncgpu_tutor.devices.simulated import Machine, SimDevice
+from asyncgpu_tutor.devices.simulated import SimDevice, SimMachine
 
 from .programs import PROGRAMS, Program
 
@@ -19,7 +19,7 @@ SEEDS = st.integers(0, 2**32)
 
 
 def hostile(seed: int) -> SimDevice:
-    return SimDevice(machine=Machine(), adversary=seed)
+    return SimDevice(machine=SimMachine(), adversary=seed)
 
 
 @given(programs=st.lists(PROGRAMS, min_size=1, max_size=4), seed=SEEDS)
@@ -72,7 +72,7 @@ def test_surely_over_by_now_is_no_order() -> None:
             del result
             return over
 
-    assert over_after_a_millisecond(SimDevice(machine=Machine()))
+    assert over_after_a_millisecond(SimDevice(machine=SimMachine()))
     assert not all(over_after_a_millisecond(hostile(seed)) for seed in range(20))
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device, Stream
-from asyncgpu_tutor.devices.simulated import Machine, SimDevice
+from asyncgpu_tutor.devices.simulated import SimDevice, SimMachine
 from asyncgpu_tutor.run.current import policy_for, resolve
 
 from .kernels import scale
@@ -175,7 +175,7 @@ def test_the_same_stream_for_sync_on(device: Device) -> None:
 
 
 def test_a_device_of_ones_own_has_one_policy_while_it_is_chosen() -> None:
-    mine = SimDevice(machine=Machine())
+    mine = SimDevice(machine=SimMachine())
     with agt.using(mine):
         assert policy_for(mine) is policy_for(mine)
         assert policy_for(resolve("sim:0")).device is not mine

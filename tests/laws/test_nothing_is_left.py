@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
-from asyncgpu_tutor.devices.simulated import Machine, SimDevice
+from asyncgpu_tutor.devices.simulated import SimDevice, SimMachine
 from asyncgpu_tutor.errors import OutOfMemoryError
 from asyncgpu_tutor.run.submission import FEW
 
@@ -22,7 +22,7 @@ from .test_waiting import awaited
 
 
 def test_memory_of_completed_work_is_there_for_the_next(sim: SimDevice) -> None:
-    small = SimDevice(0, dataclasses.replace(sim.spec, memory_bytes=1_000_000), Machine())
+    small = SimDevice(0, dataclasses.replace(sim.spec, memory_bytes=1_000_000), SimMachine())
     with agt.using(small):
         stream = agt.create_stream()
         for _ in range(30):  # nobody looks at the results, which are 100 kB each
@@ -51,7 +51,7 @@ def test_runs_that_nobody_waits_for_do_not_pile_up_behind_one_that_lasts(device:
 @given(cancelled=st.lists(st.integers(0, 19), max_size=20), patience=st.integers(0, 30))
 async def test_a_storm_of_cancellations_leaves_nothing(cancelled: list[int], patience: int) -> None:
     before = agt.in_flight()
-    own = SimDevice(machine=Machine())
+    own = SimDevice(machine=SimMachine())
 
     async def one(number: int) -> list[float]:
         op = agt.full((64,), number).and_then(lambda a: scale(a, 2.0)).to_host()
@@ -141,7 +141,7 @@ def test_results_need_no_collector(device: Device, run: Callable[[agt.DeviceOp[A
 
 def test_a_device_goes_with_what_was_submitted_to_it() -> None:
     def used() -> weakref.ref[SimDevice]:
-        mine = SimDevice(machine=Machine())
+        mine = SimDevice(machine=SimMachine())
         with agt.using(mine):
             stream = agt.create_stream()
             agt.zeros(8).async_on(stream)

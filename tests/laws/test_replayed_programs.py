@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
-from asyncgpu_tutor.devices.simulated import Machine, SimDevice
+from asyncgpu_tutor.devices.simulated import SimDevice, SimMachine
 
 from .programs import PROGRAMS, Program
 
@@ -76,7 +76,7 @@ def partly(program: Program, times: st.DataObject) -> Partly:
 def test_prepared_parts_compute_it(
     program: Program, times: st.DataObject, seed: int | None
 ) -> None:
-    with agt.using(SimDevice(machine=Machine(), adversary=seed)):
+    with agt.using(SimDevice(machine=SimMachine(), adversary=seed)):
         mixed = partly(program, times)
         expected = program.expected()
         assert np.array_equal(mixed.op().to_host().sync(), expected)
@@ -89,7 +89,7 @@ def test_prepared_parts_compute_it(
 @settings(max_examples=40)  # each is nine runs
 @given(program=PROGRAMS, seed=SEEDS)
 async def test_launches_compose_as_other_operations_do(program: Program, seed: int | None) -> None:
-    with agt.using(SimDevice(machine=Machine(), adversary=seed)):
+    with agt.using(SimDevice(machine=SimMachine(), adversary=seed)):
         prepared = program.op().to_host().prepare()
         graph = prepared.launch().graph_on(agt.create_stream())
         pairs: list[agt.DeviceOp[Any]] = [
@@ -118,7 +118,7 @@ class AnyOf(agt.SchedulingPolicy):
 @settings(max_examples=40)  # each is a dozen runs
 @given(program=PROGRAMS, seed=st.integers(0, 2**32), more=st.integers(0, 3))
 async def test_whatever_streams_a_policy_gives(program: Program, seed: int, more: int) -> None:
-    device = SimDevice(machine=Machine(), adversary=seed)
+    device = SimDevice(machine=SimMachine(), adversary=seed)
     with agt.using(device, AnyOf(device, seed, more)):
         prepared = program.op().to_host().prepare()
         graph = prepared.launch().graph_on(device.default_stream)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
-from asyncgpu_tutor.devices.simulated import Machine, SimDevice
+from asyncgpu_tutor.devices.simulated import SimDevice, SimMachine
 from asyncgpu_tutor.errors import DeviceError
 
 from .kernels import STRAY, add, kernel
@@ -63,7 +63,7 @@ def count(runs: list[tuple[int, int]]) -> tuple[float, float]:
 def test_a_pipeline_and_its_family_take_turns(
     device: Device, runs: list[tuple[int, int]], seed: int | None
 ) -> None:
-    hostile = None if seed is None else SimDevice(machine=Machine(), adversary=seed)
+    hostile = None if seed is None else SimDevice(machine=SimMachine(), adversary=seed)
     with agt.using(hostile or device):
         counted, expected = count(runs)
     assert counted == expected

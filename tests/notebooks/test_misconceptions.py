@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.devices.simulated import Machine, SimDevice
+from asyncgpu_tutor.devices.simulated import SimDevice, SimMachine
 from tests.notebooks.test_shared_gpu import run_cell
 from tests.tools import blocks, page
 
@@ -19,7 +19,7 @@ ENTRIES = {m["title"]: m["body"] for m in ENTRY.finditer(page("docs/misconceptio
 
 def run(program: str) -> None:
     names: dict[str, Any] = {"np": np, "agt": agt, "asyncio": asyncio}
-    with agt.using(SimDevice(machine=Machine())):
+    with agt.using(SimDevice(machine=SimMachine())):
         asyncio.run(run_cell(ast.parse(program), names, "misconceptions.md"))
 
 

@@ -21,7 +21,7 @@ import pytest
 import asyncgpu_course
 import asyncgpu_tutor as agt
 from asyncgpu_course import guesses
-from asyncgpu_tutor.devices.simulated import Machine, SimDevice
+from asyncgpu_tutor.devices.simulated import SimDevice, SimMachine
 from asyncgpu_tutor.run import current
 from simgpu.adversary import Adversary
 from tests.tools import ROOT
@@ -47,9 +47,9 @@ class Neighbours(Adversary):
 class Shared(SimDevice):
     """Its host is interrupted now and then."""
 
-    def __init__(self, seed: int, ordinal: int = 0, machine: Machine | None = None) -> None:
+    def __init__(self, seed: int, ordinal: int = 0, machine: SimMachine | None = None) -> None:
         self._interruptions = random.Random(seed)
-        super().__init__(ordinal, machine=machine or Machine())
+        super().__init__(ordinal, machine=machine or SimMachine())
         self.adversary = Neighbours(seed)
 
     def spend(self, us: float) -> tuple[float, float]:

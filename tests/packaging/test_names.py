@@ -11,16 +11,15 @@ import pytest
 from tests.tools import PACKAGES, ROOT
 
 # What occurs more than once, and why it may. There are five kinds, and no sixth.
-PROTOCOL = {  # what a device is, and both of its devices: the verbs and nouns of `devices/protocol.py`
-    "Communicator", "Device", "Event", "Graph", "Machine", "Memory", "Replay", "Stream"
-}  # fmt: skip
+# CUDA's own words, of the tutor's protocol and of simgpu, which is used by itself.
+CUDA = {"Device", "Event", "Graph", "Stream"}
 LIKE_CUPY = {  # the public names of simgpu are CuPy's, and so are ours
     "asarray", "current_device", "empty", "find_spec", "save_spec", "use", "zeros"
 }  # fmt: skip
 COMMANDS = {"COMMANDS", "add_arguments", "main", "run"}  # what each module of a command has
 TABLES = {"CUDA_C", "EXERCISES", "TABLE", "reference"}  # what each module of a family has
 TYPE_VARIABLES = set("ABCDEKPRSTU")
-MAY = PROTOCOL | LIKE_CUPY | COMMANDS | TABLES | TYPE_VARIABLES
+MAY = CUDA | LIKE_CUPY | COMMANDS | TABLES | TYPE_VARIABLES
 
 MOST_FILES = 8
 # Methods of a protocol, and what the interpreter's closures are called, by their type `Evaluate`.

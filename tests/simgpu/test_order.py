@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.devices.simulated import Machine, SimDevice
+from asyncgpu_tutor.devices.simulated import SimDevice, SimMachine
 from asyncgpu_tutor.errors import HostBufferError, StreamRaceError
 from tests.laws.kernels import SCALE, kernel
 
@@ -134,7 +134,7 @@ EIGHT = np.ones(8, np.uint32)
 @example([("top", 0), ("add", 0), ("add", 1)])  # nothing orders the first with the last
 def test_a_race_is_reported_exactly_where_there_is_one(steps: list[tuple[str, int]]) -> None:
     """Against a model that keeps, for each piece of work, the set of all that comes before it."""
-    with agt.using(SimDevice(machine=Machine())):
+    with agt.using(SimDevice(machine=SimMachine())):
         take(steps)
         agt.synchronize()  # else what is in flight would stay so, for all tests to come
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.devices.simulated import Machine, SimDevice
+from asyncgpu_tutor.devices.simulated import SimDevice, SimMachine
 from asyncgpu_tutor.errors import OutOfBoundsError, ReferenceMismatchError
 from asyncgpu_tutor.kernels import SGEMM_NAIVE
 
@@ -35,7 +35,7 @@ def axpy(n: int, a: float, x: Any, y: Any) -> tuple[Any, ...]:
 @pytest.fixture
 def eager() -> Iterator[SimDevice]:
     """A device on which the reference stands in wherever it may."""
-    with agt.using(SimDevice(machine=Machine(), stand_in_above=0)) as device:
+    with agt.using(SimDevice(machine=SimMachine(), stand_in_above=0)) as device:
         yield device
 
 
@@ -86,7 +86,7 @@ def test_counts_are_extrapolated_to_those_of_all_blocks() -> None:
     a = np.random.default_rng(1).standard_normal((n, n), dtype=np.float32)
     counts: list[Any] = []
     for above in (math.inf, 0.0):
-        device = SimDevice(machine=Machine(), stand_in_above=above)
+        device = SimDevice(machine=SimMachine(), stand_in_above=above)
         with agt.using(device):
             device.observers.append(counts.append)
             np.testing.assert_allclose(product(a, a, 8), a @ a, rtol=1e-3, atol=1e-3)

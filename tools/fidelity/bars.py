@@ -24,7 +24,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
 from asyncgpu_tutor.commands.mlp import forward
 from asyncgpu_tutor.data import seed_inputs
-from asyncgpu_tutor.devices.simulated import SPECS, Machine, SimDevice
+from asyncgpu_tutor.devices.simulated import SPECS, SimDevice, SimMachine
 
 FOLDER = Path(__file__).parent / "recordings" / "bars"
 # CUPTI sees a graph node by node. By the recordings of graphs with one to eight nodes in a branch, each node
@@ -127,7 +127,7 @@ class Paced(SimDevice):
         seen = NODE_UNDER_CUPTI * len(work) / len({span.stream for span in work})
         spec = SPECS["h200"]
         spec = dataclasses.replace(spec, graph_branch_us=spec.graph_branch_us + seen)
-        super().__init__(spec=spec, machine=Machine(), stand_in_above=2**24)
+        super().__init__(spec=spec, machine=SimMachine(), stand_in_above=2**24)
         calls = sorted((s for s in recorded if s.kind == "call"), key=lambda s: s.start)
         self._first = calls[0].start
         self._calls = deque(calls)

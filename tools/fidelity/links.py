@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.devices.simulated import Machine, SimDevice
+from asyncgpu_tutor.devices.simulated import SimDevice, SimMachine
 from simgpu.links import Wiring, collective_works, peer_copy
 from simgpu.pieces import EnginePiece
 from simgpu.queues import ResourceDemand
@@ -394,7 +394,7 @@ class Scaled:
 
 def trained(alone: dict[str, float]) -> dict[str, float]:
     """Steps of the simulated cluster, in us; what a product takes alone is taken from the measurement."""
-    machine, inside = Machine(), Wiring().inside
+    machine, inside = SimMachine(), Wiring().inside
     scaled = [replace(p, gb_s=p.gb_s / Scaled.TIMES) for p in inside.protocols]
     machine.wiring = Wiring(replace(inside, protocols=tuple(scaled)))
     devices = [SimDevice(number, machine=machine) for number in range(2)]

@@ -31,12 +31,12 @@ from asyncgpu_tutor.devices.event_loop import turn_given, turn_is_due
 from asyncgpu_tutor.devices.protocol import (
     USUAL_LIMITS,
     Argument,
+    DeviceMemory,
     Dim3,
     Event,
     HostBuffer,
     KernelFunction,
     Limits,
-    Memory,
     RecordedCall,
     Stream,
 )
@@ -53,7 +53,7 @@ HOST_MEMORY = 1  # cudaMemoryTypeHost: registered with the driver, that is, pinn
 URGENT = -5  # a stream's priority; the driver takes the nearest that the GPU has
 
 
-class CupyMemory(Memory):
+class CupyMemory(DeviceMemory):
     """One allocation.
 
     Its block goes back to a list of blocks of its size, its `home`, to be had again for little: CuPy's own
@@ -258,7 +258,9 @@ class CupyDevice:
                 self._pool.free_all_blocks()
                 return self._pool.malloc(size * _BLOCK)
 
-    def adopt_array(self, foreign: object) -> tuple[Memory, tuple[int, ...], np.dtype[Any]] | None:
+    def adopt_array(
+        self, foreign: object
+    ) -> tuple[DeviceMemory, tuple[int, ...], np.dtype[Any]] | None:
         """Memory, shape and dtype of another library's array."""
         with self.active():
             try:
@@ -333,26 +335,26 @@ class CupyDevice:
         with guarded("asking about host memory"):
             return runtime.pointerGetAttributes(address(array)).type == HOST_MEMORY
 
-    def memset_async(self, memory: Memory, value: int, nbytes: int, stream: Stream) -> None:
+    def memset_async(self, memory: DeviceMemory, value: int, nbytes: int, stream: Stream) -> None:
         """Set the first `nbytes` bytes to `value`."""
         self._transfer("memset_async", stream, memory, value, nbytes)
 
-    def copy_from_host_async(self, memory: Memory, host: HostBuffer, stream: Stream) -> None:
+    def copy_from_host_async(self, memory: DeviceMemory, host: HostBuffer, stream: Stream) -> None:
         """Copy a C-contiguous host array to the start of `memory`."""
         self._transfer("copy_from_host_async", stream, memory, host)
 
-    def copy_to_host_async(self, host: HostBuffer, memory: Memory, stream: Stream) -> None:
+    def copy_to_host_async(self, host: HostBuffer, memory: DeviceMemory, stream: Stream) -> None:
         """Copy the start of `memory` to a C-contiguous host array."""
         self._transfer("copy_to_host_async", stream, host, memory)
 
     def copy_from_device_async(
-        self, target: Memory, source: Memory, nbytes: int, stream: Stream
+        self, target: DeviceMemory, source: DeviceMemory, nbytes: int, stream: Stream
     ) -> None:
         """Copy within the device."""
         self._transfer("copy_from_device_async", stream, target, source, nbytes)
 
     def copy_to_peer_async(
-        self, target: Memory, source: Memory, nbytes: int, stream: Stream
+        self, target: DeviceMemory, source: DeviceMemory, nbytes: int, stream: Stream
     ) -> None:
         """Copy to another CUDA device, or from there."""
         for memory in (source, target):
@@ -360,7 +362,7 @@ class CupyDevice:
                 self._reach(memory)
         self._transfer("copy_to_peer_async", stream, target, source, nbytes)
 
-    def _reach(self, memory: Memory) -> None:
+    def _reach(self, memory: DeviceMemory) -> None:
         """Have copies to and from a device take the direct way, where the hardware has one.
 
         Without it a copy of two H200 on NVLink ran at 38 GB/s, and with it at 393 (2026-11-23).

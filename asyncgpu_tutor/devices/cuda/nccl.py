@@ -32,7 +32,7 @@ from cupy.cuda import runtime
 from asyncgpu_tutor.devices.cuda.device import CupyDevice
 from asyncgpu_tutor.devices.cuda.journal import call_together
 from asyncgpu_tutor.devices.cuda.stream import CupyEvent, CupyStream
-from asyncgpu_tutor.devices.protocol import CollectiveCall, Device, Memory
+from asyncgpu_tutor.devices.protocol import CollectiveCall, Device, DeviceMemory
 from asyncgpu_tutor.errors import (
     CollectiveError,
     DeviceError,
@@ -276,7 +276,7 @@ def _facts(call: CollectiveCall, size: int) -> dict[str, object]:
     return {"bytes": call.count * call.dtype.itemsize, "rank": call.rank, "ranks": size}
 
 
-def _address(memory: Memory | None) -> int:
+def _address(memory: DeviceMemory | None) -> int:
     return 0 if memory is None else memory.ptr
 
 

@@ -6,10 +6,10 @@ with submissions, asyncio and this package's errors.
 
 from asyncgpu_tutor.devices.fresh_errors import freshly
 from asyncgpu_tutor.devices.simulated import packets as packets  # so that kernels find them
-from asyncgpu_tutor.devices.simulated.sim_device import Machine as Machine
 from asyncgpu_tutor.devices.simulated.sim_device import SimCommunicator as SimCommunicator
 from asyncgpu_tutor.devices.simulated.sim_device import SimDevice as SimDevice
 from asyncgpu_tutor.devices.simulated.sim_device import SimEvent as SimEvent
+from asyncgpu_tutor.devices.simulated.sim_device import SimMachine as SimMachine
 from asyncgpu_tutor.devices.simulated.sim_device import SimStream as SimStream
 from simgpu import gpus
 from simgpu.gpus import SPECS as SPECS

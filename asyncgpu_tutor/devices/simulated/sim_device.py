@@ -5,7 +5,7 @@ somebody has to decide when a task that awaits a kernel has waited long enough, 
 same in every run, on fast machines and slow ones.
 
 The idea is that time passes when the host has nothing else to do. As long as something is awaited, a
-callback comes once in each turn of the event loop (`Machine._turn`). If no other task is ready and nobody
+callback comes once in each turn of the event loop (`SimMachine._turn`). If no other task is ready and nobody
 has called a device since the last turn, it moves the clock to the next completion and wakes the task that
 waits for it. Real timers would make the trace depend on the machine, and a thread that moves the clock
 would race with the program; a browser has no threads anyway.
@@ -62,7 +62,7 @@ LOOK_AGAIN_S = 0.001  # how often the loop is asked while a kernel waits for the
 pass_over(Path(__file__).resolve().parents[2])  # an array comes from the reader's line
 
 
-class Machine(simgpu.machine.Machine):
+class SimMachine(simgpu.machine.Machine):
     """A host and the engine behind it, whose time goes on when an event loop has nothing else to do."""
 
     pinned_by = "agt.pinned"
@@ -147,11 +147,11 @@ class _Submissions(simgpu.Caller):
         forbid_nested_wait(what)
 
 
-class SimMemory(protocol.Memory, simgpu.Memory):
+class SimMemory(protocol.DeviceMemory, simgpu.Memory):
     """One allocation."""
 
     def __init__(self, device: SimDevice, cells: GlobalMemory, ptr: int) -> None:
-        protocol.Memory.__init__(self, device, cells.name, cells.nbytes, ptr)
+        protocol.DeviceMemory.__init__(self, device, cells.name, cells.nbytes, ptr)
         simgpu.Memory.__init__(self, cells, ptr)
 
 
@@ -196,16 +196,16 @@ class SimDevice(simgpu.Device):
         Number of the device on its machine.
     spec : DeviceSpec or str
         Which GPU it imitates; also by name, such as ``"t4"``, or from a file of ``tools/calibrate.py``.
-    machine : Machine
+    machine : SimMachine
         The host that it is plugged into; devices of one machine share its clock.
     adversary, stand_in_above, load_us
         See `simgpu.Device`.
     """
 
-    machine: Machine  # pyright: ignore[reportIncompatibleVariableOverride] - as it is given one
+    machine: SimMachine  # pyright: ignore[reportIncompatibleVariableOverride] - as it is given one
     default_stream: SimStream  # pyright: ignore[reportIncompatibleVariableOverride] - it makes no others
     stream_type = SimStream
-    machine_type = Machine
+    machine_type = SimMachine
     caller = _Submissions()
     log: SpanLog | None = None
     simulated = True
@@ -244,7 +244,7 @@ class SimDevice(simgpu.Device):
 
     def adopt_array(
         self, foreign: object
-    ) -> tuple[protocol.Memory, tuple[int, ...], np.dtype[Any]] | None:
+    ) -> tuple[protocol.DeviceMemory, tuple[int, ...], np.dtype[Any]] | None:
         """No other library has memory on a simulated device."""
         return None
 
@@ -256,7 +256,11 @@ class SimDevice(simgpu.Device):
         )
 
     def copy_to_peer_async(
-        self, target: protocol.Memory, source: protocol.Memory, nbytes: int, stream: object
+        self,
+        target: protocol.DeviceMemory,
+        source: protocol.DeviceMemory,
+        nbytes: int,
+        stream: object,
     ) -> None:
         """Copy to another simulated device, or from there."""
         for memory in (source, target):
@@ -309,7 +313,7 @@ class SimDevice(simgpu.Device):
         self._host_span("work", name, max(min(start, end - NOTED_US), 0.0), end)
 
     def answering(self, more: int) -> None:
-        """The host is at work on so many more answers: see `Machine.answering`."""
+        """The host is at work on so many more answers: see `Machine.answering` of simgpu."""
         self.machine.answering += more
 
     # ------------------------------------------------------------------ recording

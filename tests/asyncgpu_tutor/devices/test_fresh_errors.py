@@ -9,7 +9,7 @@ import pytest
 import simgpu
 from asyncgpu_tutor import errors
 from asyncgpu_tutor.devices.fresh_errors import fresh, freshly
-from asyncgpu_tutor.devices.protocol import Device, Event, Graph, Replay, Stream
+from asyncgpu_tutor.devices.protocol import Device, DeviceReplay, Event, Graph, Stream
 from asyncgpu_tutor.devices.simulated import SimDevice, SimEvent, SimStream
 from asyncgpu_tutor.devices.simulated.sim_device import SimGraph, SimReplay
 from simgpu import errors as theirs
@@ -64,7 +64,7 @@ def test_a_kept_error_keeps_nothing_else() -> None:
 
 
 ADAPTERS = [(SimDevice, Device), (SimStream, Stream), (SimEvent, Event)]
-ADAPTERS += [(SimReplay, Replay), (SimGraph, Graph)]
+ADAPTERS += [(SimReplay, DeviceReplay), (SimGraph, Graph)]
 
 
 @pytest.mark.parametrize(("adapter", "protocol"), ADAPTERS)

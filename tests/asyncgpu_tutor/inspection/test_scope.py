@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.devices.simulated import Machine, SimDevice
+from asyncgpu_tutor.devices.simulated import SimDevice, SimMachine
 from asyncgpu_tutor.errors import DeviceError, NestedSyncError, UsageError
 from asyncgpu_tutor.inspection import KernelReport, MicroscopeReport
 
@@ -101,7 +101,7 @@ def test_divergence() -> None:
 
 def test_roofline_by_hand() -> None:
     """132 SMs x 4 instructions x 32 lanes x 2 x 1.98 GHz; memory 4.8 TB/s."""
-    spec = SimDevice(machine=Machine()).spec
+    spec = SimDevice(machine=SimMachine()).spec
     k = looked_at(matvec(64, 64))["matvec_naive"]
     assert k.roof == pytest.approx(8192 / 16896 * spec.l2_gb_s)
     small = KernelReport(replace(spec, l2_bytes=16895), k.launches)
@@ -121,7 +121,7 @@ def test_roofline_by_hand() -> None:
 
 def test_looking_changes_neither_results_nor_times() -> None:
     def run(look: bool) -> tuple[object, float]:
-        with agt.using(SimDevice(machine=Machine())) as device:
+        with agt.using(SimDevice(machine=SimMachine())) as device:
             with agt.microscope() if look else nullcontext():
                 result = matvec(48, 48).last().unpartition().to_host().sync()
             return result.tolist(), device.now()

@@ -9,7 +9,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor import errors
 from asyncgpu_tutor.devices.cuda_source import Parameter, Signature, for_compiler
 from asyncgpu_tutor.devices.protocol import Device
-from asyncgpu_tutor.devices.simulated import Machine, SimDevice
+from asyncgpu_tutor.devices.simulated import SimDevice, SimMachine
 
 READ = """extern "C" __global__ void scale(unsigned int n, float factor, const float* x, float* y) {
     unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -31,7 +31,7 @@ class UnreadingDevice(SimDevice):
 
 @pytest.fixture
 def scale() -> Any:
-    with agt.using(UnreadingDevice(machine=Machine())):
+    with agt.using(UnreadingDevice(machine=SimMachine())):
         yield agt.Kernel(READ)
 
 

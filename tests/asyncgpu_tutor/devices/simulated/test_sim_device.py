@@ -7,7 +7,7 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import DeviceOp
 from asyncgpu_tutor.devices.protocol import Device
-from asyncgpu_tutor.devices.simulated import Machine, SimDevice
+from asyncgpu_tutor.devices.simulated import SimDevice, SimMachine
 from asyncgpu_tutor.errors import DeviceMismatchError
 
 
@@ -24,14 +24,14 @@ class Hospitable(SimDevice):
 
 
 def test_a_device_knows_its_own_streams_and_those_that_it_takes() -> None:
-    machine = Machine()
+    machine = SimMachine()
     one, other = SimDevice(0, machine=machine), SimDevice(1, machine=machine)
     assert one.adopt_stream(one.default_stream) is one.default_stream
     assert one.adopt_stream(other.default_stream) is None
     assert one.adopt_stream(Foreign()) is None
-    with agt.using(Hospitable(machine=Machine())):
+    with agt.using(Hospitable(machine=SimMachine())):
         assert agt.ones(4).to_host().sync_on(Foreign()).tolist() == [1, 1, 1, 1]
-    with agt.using(SimDevice(machine=Machine())), pytest.raises(DeviceMismatchError):
+    with agt.using(SimDevice(machine=SimMachine())), pytest.raises(DeviceMismatchError):
         agt.ones(4).to_host().sync_on(Foreign())
 
 

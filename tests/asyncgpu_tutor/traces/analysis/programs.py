@@ -4,7 +4,7 @@ from functools import cache
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
-from asyncgpu_tutor.devices.simulated import Machine, SimDevice
+from asyncgpu_tutor.devices.simulated import SimDevice, SimMachine
 from asyncgpu_tutor.types import Finding, Span
 from tests.tools import tool
 
@@ -25,5 +25,5 @@ def finding(trace: Trace, name: str) -> Finding:
 @cache
 def recorded(name: str) -> Trace:
     """On a device on which loading a kernel takes time, and which interprets no large launch whole."""
-    with agt.using(SimDevice(machine=Machine(), load_us=500.0, stand_in_above=2**24)):
+    with agt.using(SimDevice(machine=SimMachine(), load_us=500.0, stand_in_above=2**24)):
         return trace_of(name)

@@ -9,7 +9,7 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
-from asyncgpu_tutor.devices.simulated import Machine, SimDevice
+from asyncgpu_tutor.devices.simulated import SimDevice, SimMachine
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.formats.files import FOLDER
 from tests.tools import tool
@@ -51,7 +51,7 @@ GREW = {"13_hostcalls": 16}
 @pytest.mark.parametrize("name", sorted({*RUNS} - {"11_newton_by_graph"}))  # one bar there
 def test_the_program_still_does_what_was_recorded(name: str) -> None:
     """The same operations, with the same work, in the same order, waiting for the same."""
-    with agt.using(SimDevice(machine=Machine(), stand_in_above=2**24)):
+    with agt.using(SimDevice(machine=SimMachine(), stand_in_above=2**24)):
         trace = trace_of(name)
     recording = Trace.load_recording(name)
     pairs, missing, same_order = same_work(trace, recording)

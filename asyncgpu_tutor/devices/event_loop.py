@@ -12,9 +12,12 @@ These are names that asyncio may change in any version, which is why no other mo
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 import time
 from collections.abc import Sized
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 # How long code that could go on without a turn of the loop may do so: timers and sockets wait meanwhile.
 TURN_EVERY_US = 500.0
@@ -29,6 +32,19 @@ def ready_in(loop: asyncio.AbstractEventLoop) -> Sized:
     """
     # No public way to ask, and loops that are not asyncio's own lack it.
     return getattr(loop, "_ready", (None,))
+
+
+def shielded() -> AbstractContextManager[Any]:
+    """Let a block finish its waits in a task that is cancelled; for `__aexit__`, mostly.
+
+    Asyncio cancels one wait of a task, so whatever is awaited after that is waited for. A scope of anyio
+    cancels each wait in it, until the task has left the scope.
+    """
+    if "anyio" not in sys.modules:
+        return nullcontext()
+    from anyio import CancelScope
+
+    return CancelScope(shield=True)
 
 
 def turn_is_due() -> bool:

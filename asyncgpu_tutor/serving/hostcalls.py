@@ -34,6 +34,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asyncgpu_tutor.arrays.handles import DeviceArray
+from asyncgpu_tutor.devices.event_loop import shielded
 from asyncgpu_tutor.errors import CallRefusedError, DeviceError, HostcallError, UsageError
 from asyncgpu_tutor.ops.array_operations import h2d
 from asyncgpu_tutor.ops.operation import DeviceOp
@@ -189,7 +190,8 @@ class Hostcalls:
         self._stop()  # before: a handler that is cancelled from here on has done nothing wrong
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        with shielded():
+            await asyncio.gather(*tasks, return_exceptions=True)
         for _, answer in self._at_work.values():  # those that were cancelled before they began
             self._device.answering(-1)
             if iscoroutine(answer):

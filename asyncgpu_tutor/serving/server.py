@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asyncgpu_tutor.arrays.handles import as_shape
-from asyncgpu_tutor.devices.event_loop import TURN_EVERY_US, ready_in
+from asyncgpu_tutor.devices.event_loop import TURN_EVERY_US, ready_in, shielded
 from asyncgpu_tutor.errors import ServerBusyError, UsageError
 from asyncgpu_tutor.ops.operation import DeviceOp
 from asyncgpu_tutor.run.current import current_device
@@ -105,9 +105,10 @@ class Server(Generic[T]):
         for turn in self._turns:
             if not turn.done():
                 turn.set_exception(UsageError(CLOSED))
-        for lane in self._lanes:
-            if not lane.done():
-                await lane.quiet()
+        with shielded():
+            for lane in self._lanes:
+                if not lane.done():
+                    await lane.quiet()
 
     # ------------------------------------------------------------------ requests
     async def __call__(self, request: Request) -> T:

@@ -20,7 +20,7 @@ WHOLE = {
     "asyncgpu_tutor": 21_650,
     "asyncgpu_course": 10_150,
     "simgpu": 24_900,
-    "tests": 27_650,
+    "tests": 27_900,
     "course": 44_500,
     "tools": 7_750,
     "benchmarks": 9_100,

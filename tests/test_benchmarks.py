@@ -4,6 +4,7 @@ import asyncio
 import importlib
 import json
 import re
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -134,3 +135,21 @@ async def test_calls_that_a_kernel_awaits_are_answered_once(
     told = capsys.readouterr().out.split("\n")
     assert told[0].startswith("8 requests from 2 blocks by futures: 8 answered right, 0 told")
     assert told[2].endswith("2 of 2 packets in the end")
+
+
+def test_all_ways_to_serve_say_the_same_and_the_quicker_ones_need_fewer_steps(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "found.json"
+    options = ["--device", "sim", "--quick", "--json", str(file), "--recording", str(tmp_path)]
+    bench = loaded("serving_tokens").main(options)
+    found = json.loads(file.read_text("utf-8"))
+    assert found["about"]["differing"] == 0
+    assert len(bench.texts) == len(found["lengths"])
+    assert "texts that differ between two ways: 0" in capsys.readouterr().out
+    one, batches, continuous, ahead = found["rows"][:4]
+    assert one["steps"] == sum(prompt + answer - 1 for prompt, answer in found["lengths"])
+    assert one["steps"] > batches["steps"] > continuous["steps"]
+    assert ahead["step_us"] < continuous["step_us"]
+    for way in ("continuous", "ahead"):
+        assert agt.Trace.load(tmp_path / f"19_serving_{way}.json").find("choose")

@@ -1,0 +1,394 @@
+"""Many people talk to a language model: requests served one after another, in batches, continuously.
+
+    python benchmarks/serving_tokens.py [--device sim --quick] [--json FILE] [--recording FOLDER]
+
+200 requests for the model that comes with the package: prompts of 8 to 32 tokens, answers of geometric
+length with mean 60, texts of at most 128 tokens, its context. A step is a graph: a record of who is new
+comes in, every seat gets a token, the tokens go out. The ways to serve:
+
+- one by one: a single seat, and the next request sits down when the one before is over;
+- batches: as many as there are seats begin together, and the next batch begins when the last of them is
+  over. A batch that isn't full waits for more, for at most 5 ms;
+- continuous: whoever is over leaves, and the next request has the seat in the next step;
+- ahead: the same, and the next step is launched before anybody looks at what this one said.
+
+Requests come all at once, and at random, at 60 and 90 % of what continuous serving could take. Python does
+as little as it can in a step, and then 20 and 50 us more, which stand for what a real server does: turning
+tokens into text, and sending it. The model's own end of a text is switched off, so that lengths are those
+that were drawn. All ways must say the same texts.
+
+``--quick`` has six requests, two seats, and a model without layers, for the simulated device, whose times
+are those of its model. ``--recording`` also writes a trace of a few steps of the last two ways.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import sys
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.data import LanguageModel, load_language_model
+from asyncgpu_tutor.data.language import END
+from asyncgpu_tutor.language import slots
+
+LOADS = (None, 0.6, 0.9)  # all at once, and shares of what continuous serving can take
+PATIENCE_US = 5000.0  # for which a batch that isn't full waits
+HEAT = 0.7
+WAYS = ("one by one", "batches", "continuous", "ahead")
+EXTRA_US = (20, 50)  # of Python, a step
+RECORDED = 6  # steps
+_OF_LAYERS = {"gain_1", "qkv", "out", "gain_2", "wide", "narrow"}
+
+
+@dataclass
+class Request:
+    """A prompt that comes in at some time, and the answer to it."""
+
+    number: int
+    prompt: list[int]
+    last: int  # place of its last token
+    at: float = 0.0  # us
+    heard: int = 0  # tokens, of the prompt too
+    answer: list[int] = field(default_factory=list)
+    first: float = 0.0  # us, when its first token of an answer was there
+    over: float = 0.0
+
+    def hear(self, token: int, now: float) -> bool:
+        """Take a token of a step; true if it's the last."""
+        self.heard += 1
+        if self.heard >= len(self.prompt):
+            self.first = self.first or now
+            self.answer.append(-1 - token if token < 0 else token)
+        if token < 0:
+            self.over = now
+        return token < 0
+
+
+Seats = list[Request | None]
+
+
+class Step:
+    """A step as a graph, with pinned memory of its own for what goes in and what comes out."""
+
+    def __init__(self, seats: Any, stream: agt.types.Stream) -> None:
+        self._seats, self._stream = seats, stream
+        self.record, self.tokens = seats.record(), agt.pinned(seats.count, np.int32)
+        self.sits: Seats = []
+        self._clean = True
+        out = agt.d2h(seats.arrays["token"].borrow(), out=self.tokens)
+        step = agt.zip(seats.admit(self.record), seats.fused_step(), out).named("step")
+        self._launch = step.graph_on(stream).launch()
+        self._over: Any = None
+
+    def launch(self, sits: Seats, new: Sequence[int]) -> None:
+        """Enqueue it for those who sit there, of whom those in the `new` seats sit down now."""
+        if not self._clean:
+            self.record[:, 0] = 0
+        self._clean = not new
+        for seat in new:
+            request = sits[seat]
+            assert request is not None
+            self._seats.seat(self.record, seat, request.prompt, request.last, request.number)
+        self.sits = sits[:]
+        self._launch.async_on(self._stream)
+        self._over = self._stream.record()
+
+    def wait(self) -> list[int]:
+        """The tokens, when it's over."""
+        self._over.synchronize()
+        tokens: list[int] = self.tokens.tolist()
+        return tokens
+
+
+class Room:
+    """Seats for conversations with a model, two steps for them, and the ways to serve."""
+
+    def __init__(self, model: LanguageModel, count: int) -> None:
+        self.count = count
+        seats = slots(model, count).sync()
+        agt.memcpy(seats.arrays["heat"].borrow(), agt.pin(np.full(count, HEAT, np.float32))).sync()
+        stream = agt.create_stream()
+        self.steps = [Step(seats, stream) for _ in range(2)]
+        self.sits: Seats = [None] * count
+        self.taken = 0  # the sum of taken seats over all steps
+        self.number = 0  # of steps
+        self.extra_us = 0.0
+        self.device = agt.current_device()
+        self._begun = 0.0
+
+    def now(self) -> float:
+        """In us since serving began."""
+        return self._clock() - self._begun
+
+    def _clock(self) -> float:
+        return self.device.now() if self.device.simulated else time.perf_counter() * 1e6
+
+    def idle(self, us: float) -> None:
+        """Do nothing for a while."""
+        if self.device.simulated:
+            self.device.work(max(us, 1.0), "idle")
+        else:
+            time.sleep(max(us - 80.0, 0.0) * 1e-6)  # because a sleep is late
+
+    def _python(self) -> None:
+        if self.device.simulated:
+            self.device.work(self.extra_us, "python")
+        else:
+            end = time.perf_counter() + self.extra_us * 1e-6
+            while time.perf_counter() < end:
+                pass
+
+    def launch(self, step: Step, queue: deque[Request], refill: bool) -> None:
+        """Let those who are here sit down, if there is room, and launch a step."""
+        new, now = list[int](), self.now()
+        if refill and queue and queue[0].at <= now:
+            for seat, request in enumerate(self.sits):
+                if request is None and queue and queue[0].at <= now:
+                    self.sits[seat] = queue.popleft()
+                    new.append(seat)
+        self.number += 1
+        self.taken += self.count - self.sits.count(None)
+        step.launch(self.sits, new)
+
+    def hear(self, step: Step) -> None:
+        """Give out the tokens of a step to those who sat there when it was launched."""
+        tokens, now = step.wait(), self.now()
+        for seat, request in enumerate(step.sits):
+            if request is None or request.over:  # it was launched before anybody knew
+                continue
+            if request.hear(tokens[seat], now):
+                self.sits[seat] = None
+        if self.extra_us:
+            self._python()
+
+    def asked(self, requests: list[Request], batches: bool) -> None:
+        """Look at what a step said, and then launch the next one."""
+        queue = deque(requests)
+        while queue or any(self.sits):
+            empty, now = not any(self.sits), self.now()
+            if empty and queue[0].at > now:
+                self.idle(queue[0].at - now)
+                continue
+            if batches and empty:
+                wanted = queue[min(self.count, len(queue)) - 1].at
+                if now < min(wanted, queue[0].at + PATIENCE_US):
+                    self.idle(min(wanted, queue[0].at + PATIENCE_US) - now)
+                    continue
+            self.launch(self.steps[0], queue, refill=empty or not batches)
+            self.hear(self.steps[0])
+
+    def ahead(self, requests: list[Request]) -> None:
+        """Launch the next step, and then look at what this one said."""
+        queue, under_way = deque(requests), deque[Step]()
+        while queue or any(self.sits) or under_way:
+            if any(self.sits) or (queue and queue[0].at <= self.now()):
+                step = self.steps[self.number % 2]
+                self.launch(step, queue, refill=True)
+                under_way.append(step)
+            elif not under_way:
+                self.idle(queue[0].at - self.now())
+                continue
+            if len(under_way) == 2 or not any(self.sits):
+                self.hear(under_way.popleft())
+
+    def serve(self, way: str, requests: list[Request], extra_us: float) -> float:
+        """Serve all requests in a way, and return how long it took, in us."""
+        self.number = self.taken = 0
+        self.extra_us = extra_us
+        self._begun = self._clock()
+        if way == "ahead":
+            self.ahead(requests)
+        else:
+            self.asked(requests, way == "batches")
+        return self.now()
+
+
+@dataclass
+class Size:
+    """How much is served by what."""
+
+    model: LanguageModel
+    seats: tuple[int, ...]
+    requests: int
+    prompts: tuple[int, int]
+    mean: float
+
+
+def full() -> Size:
+    """The model that comes with the package."""
+    return Size(_endless(load_language_model()), (8, 32), 200, (8, 32), 60.0)
+
+
+def quick() -> Size:
+    """A model without layers, which is quickly interpreted."""
+    model = load_language_model()
+    weights = {name: w[:0] if name in _OF_LAYERS else w for name, w in model.weights.items()}
+    return Size(_endless(replace(model, weights=weights)), (2,), 6, (2, 4), 4.0)
+
+
+def _endless(model: LanguageModel) -> LanguageModel:
+    """A model that hardly ever says the token that ends a text: the weights that speak for it are noughts."""
+    tokens = model.weights["tokens"].copy()
+    tokens[END] = 0
+    return replace(model, weights={**model.weights, "tokens": tokens})
+
+
+def asked_for(size: Size, rate: float | None, seed: int = 0) -> list[Request]:
+    """Requests that come all at once, or at random at so many a second."""
+    random, most = np.random.default_rng(seed), size.model.context
+    lengths = random.geometric(1 / size.mean, size.requests)
+    waits = random.exponential(1e6, size.requests)
+    made: list[Request] = []
+    for number, length in enumerate(lengths.tolist()):
+        many = int(random.integers(size.prompts[0], size.prompts[1] + 1))
+        prompt = random.integers(1, len(size.model.vocabulary), many).tolist()
+        made.append(Request(number, prompt, min(many + length - 1, most - 1)))
+    if rate is not None:
+        for request, at in zip(made, np.cumsum(waits / rate).tolist(), strict=True):
+            request.at = at
+    return made
+
+
+class Bench:
+    """One run of all of it."""
+
+    def __init__(self, size: Size) -> None:
+        self.size, self.rows = size, list[dict[str, Any]]()
+        self.texts: dict[int, list[int]] = {}
+        self.differing = 0
+        self.alone = Room(size.model, 1)
+        self.rooms = {count: Room(size.model, count) for count in size.seats}
+
+    def row(
+        self, count: int, way: str, load: float | None, rate: float | None, extra_us: float
+    ) -> Any:
+        """Serve all requests once, and keep and print what that gave."""
+        room = self.alone if way == "one by one" else self.rooms[count]
+        requests = asked_for(self.size, rate)
+        took = room.serve(way, requests, extra_us)
+        said = sum(len(request.answer) for request in requests)
+        first = np.array([request.first - request.at for request in requests])
+        for request in requests:
+            self.differing += (
+                self.texts.setdefault(request.number, request.answer) != request.answer
+            )
+        row = {
+            "seats": count, "way": way, "load": load, "python_us": extra_us, "tokens": said,
+            "tokens_a_second": round(said / took * 1e6), "steps": room.number,
+            "step_us": round(took / room.number, 2), "taken": round(room.taken / room.number, 3),
+            # From the soonest to the latest, in twenty equal parts.
+            "first_us": [round(us) for us in np.percentile(first, np.linspace(0, 100, 21)).tolist()],
+        }  # fmt: skip
+        self.rows.append(row)
+        come = "at once" if load is None else f"{load:.0%}"
+        half, late = np.percentile(first, (50, 95)) / 1e3
+        cells = [
+            count,
+            come,
+            way,
+            extra_us,
+            f"{row['tokens_a_second']:,}",
+            f"{half:.2f}",
+            f"{late:.2f}",
+        ]
+        cells += [f"{row['step_us']:.1f}", f"{row['taken']:.2f}"]
+        print("|", " | ".join(map(str, cells)), "|", flush=True)
+        return row
+
+    def run(self) -> None:
+        """Everything, after a warm-up."""
+        for room in (self.alone, *self.rooms.values()):
+            for way in ("continuous", "ahead"):
+                room.serve(way, asked_for(self.size, None)[: 2 * room.count + 2], 0)
+        print(
+            "| seats | come | way | Python, us | tokens/s | first, ms | 95 % | a step, us | taken |"
+        )
+        print("|---|---|---|---|---|---|---|---|---|")
+        spoken = sum(r.last for r in asked_for(self.size, None)) / self.size.requests
+        for count in self.size.seats:
+            step_us = 0.0
+            for load in LOADS:
+                rate = None if load is None else load * count / (step_us * spoken / 1e6)
+                for way in WAYS:
+                    row = self.row(count, way, load, rate, 0)
+                    if load is None and way == "continuous":
+                        step_us = row["step_us"]
+            for extra_us in EXTRA_US:
+                for way in ("continuous", "ahead"):
+                    self.row(count, way, None, None, extra_us)
+        lengths = [len(text) for text in self.texts.values()]
+        print(
+            f"\nanswers of {min(lengths)} to {max(lengths)} tokens, {np.mean(lengths):.1f} on average"
+        )
+        print(f"texts that differ between two ways: {self.differing}")
+
+    def lengths(self) -> list[list[int]]:
+        """Of each request, the tokens of its prompt and of its answer."""
+        return [[len(r.prompt), len(self.texts[r.number])] for r in asked_for(self.size, None)]
+
+
+def recorded(size: Size, way: str, extra_us: float) -> agt.Trace:
+    """A trace of a few steps with all seats taken, in which somebody leaves and somebody comes."""
+    room = Room(size.model, size.seats[0])
+    leave = [Request(i, [1, 2], 2 + i) for i in range(room.count + RECORDED)]
+    room.serve(way, [replace(r, answer=[]) for r in leave], extra_us)  # warm-up
+    with agt.record() as trace:
+        room.serve(way, leave, extra_us)
+    return trace
+
+
+def main(argv: Sequence[str] | None = None) -> Bench:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--device", default="cuda", choices=["cuda", "sim"])
+    parser.add_argument("--quick", action="store_true", help="a tiny model and few requests")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="else the numbers are printed")
+    parser.add_argument(
+        "--recording", type=Path, metavar="FOLDER", help="write traces of a few steps there"
+    )
+    given = parser.parse_args(argv)
+    device = agt.use(given.device)
+    size = quick() if given.quick else full()
+    print(f"{device!r}, Python {platform.python_version()}, {platform.platform()}")
+    bench = Bench(size)
+    bench.run()
+    command = ["python benchmarks/serving_tokens.py", *(sys.argv[1:] if argv is None else argv)]
+    about = {
+        "gpu": device.description.partition(",")[0],
+        "device": repr(device),
+        "python": platform.python_version(),
+        "machine": platform.platform(),
+        "command": " ".join(command),
+        "date": datetime.now(UTC).date().isoformat(),
+        "differing": bench.differing,
+    }
+    text = json.dumps(
+        {"about": about, "lengths": bench.lengths(), "rows": bench.rows}, separators=(",", ":")
+    )
+    text = text.replace('{"seats"', '\n{"seats"')
+    if given.json:
+        given.json.write_text(text + "\n", encoding="utf-8")
+    else:
+        print(f"\n{text}")
+    for way in ("continuous", "ahead") if given.recording else ():
+        given.recording.mkdir(parents=True, exist_ok=True)
+        trace = recorded(size, way, 20)
+        trace.about = {**trace.about, **about, "kind": "recorded"}
+        trace.save(given.recording / f"19_serving_{way}.json")
+        print(f"recorded {way}: {len(trace)} spans, {trace.metrics().makespan:.0f} us")
+    return bench
+
+
+if __name__ == "__main__":
+    main()

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from asyncgpu_tutor import __main__ as tutor
 
-COMMANDS = {
+EVERY_COMMAND = {
     "doctor": (
         "asyncgpu_course.doctor",
         "say what this machine has, what is missing, and what to do about it",
@@ -21,7 +21,7 @@ COMMANDS = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command with these arguments, or those of the process; the exit code."""
-    return tutor.main(argv, COMMANDS)
+    return tutor.run_command(argv, EVERY_COMMAND)
 
 
 if __name__ == "__main__":

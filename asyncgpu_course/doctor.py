@@ -213,13 +213,13 @@ def _cupy(machine: ThisMachine, cuda: Cuda | None) -> DoctorFinding:
     return DoctorFinding("CuPy", "broken", described, f"{advice}\n{uninstall}\n{install}")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_doctor_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``asyncgpu-tutor doctor``."""
     told = "print only the extra with the CuPy for this driver: cuda12, cuda13 or nothing"
     parser.add_argument("--cupy-extra", action="store_true", help=told)
 
 
-def run(args: argparse.Namespace, machine: ThisMachine | None = None) -> int:
+def run_doctor(args: argparse.Namespace, machine: ThisMachine | None = None) -> int:
     """Print the report; 0 if the course can run, with or without a GPU, else 1."""
     machine = machine or ThisMachine()
     if args.cupy_extra:
@@ -237,5 +237,5 @@ def run(args: argparse.Namespace, machine: ThisMachine | None = None) -> int:
 
 if __name__ == "__main__":  # by itself, before anything is installed
     alone = argparse.ArgumentParser(description="Say what this machine has, and what it lacks.")
-    add_arguments(alone)
-    raise SystemExit(run(alone.parse_args()))
+    add_doctor_arguments(alone)
+    raise SystemExit(run_doctor(alone.parse_args()))

@@ -1,7 +1,8 @@
 """The command line of the tutor: ``python -m asyncgpu_tutor COMMAND``.
 
-Each command lives in a module of its own, with ``add_arguments(parser)`` and ``run(args)``, and is
-imported only when it is the one asked for. The course adds its own to them: ``asyncgpu-tutor`` is its script.
+Each command lives in a module of its own, which is imported only when it is the one asked for: `mlp` is
+``add_mlp_arguments(parser)`` and ``run_mlp(args)``, and so with each name. The course adds its own to them:
+``asyncgpu-tutor`` is its script.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
 }
 
 
-def main(argv: Sequence[str] | None = None, known: Mapping[str, tuple[str, str]] = COMMANDS) -> int:
+def run_command(
+    argv: Sequence[str] | None = None, known: Mapping[str, tuple[str, str]] = COMMANDS
+) -> int:
     """Run one of the known commands with these arguments, or those of the process; the exit code.
 
     It is 0 for success, and 2 if what was asked for cannot be had, which is said in a line.
@@ -46,8 +49,8 @@ def main(argv: Sequence[str] | None = None, known: Mapping[str, tuple[str, str]]
         subparser = commands.add_parser(name, help=about, description=about)
         if name == chosen:
             module = import_module(home)
-            module.add_arguments(subparser)
-            subparser.set_defaults(run=module.run)
+            getattr(module, f"add_{name}_arguments")(subparser)
+            subparser.set_defaults(run=getattr(module, f"run_{name}"))
 
     args = parser.parse_args(words)
     run = cast("Callable[[argparse.Namespace], int]", args.run)
@@ -66,4 +69,4 @@ def main(argv: Sequence[str] | None = None, known: Mapping[str, tuple[str, str]]
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(run_command())

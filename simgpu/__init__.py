@@ -12,10 +12,8 @@ if TYPE_CHECKING:
     from simgpu.arrays import RawKernel as RawKernel
     from simgpu.arrays import asarray as asarray
     from simgpu.arrays import asnumpy as asnumpy
-    from simgpu.arrays import current_device as current_device
-    from simgpu.arrays import empty as empty
-    from simgpu.arrays import use as use
-    from simgpu.arrays import zeros as zeros
+    from simgpu.arrays import device_in_use as device_in_use
+    from simgpu.arrays import use_device as use_device
     from simgpu.collectives import Collective as Collective
     from simgpu.collectives import Communicator as Communicator
     from simgpu.common import Caller as Caller
@@ -37,7 +35,7 @@ if TYPE_CHECKING:
 _HOMES = {
     name: module
     for module, names in {
-        "arrays": "Array RawKernel asarray asnumpy current_device empty use zeros",
+        "arrays": "Array RawKernel asarray asnumpy device_in_use use_device",
         "collectives": "Collective Communicator",
         "common": "Caller PreparedCall Recorder",
         "device": "Device",

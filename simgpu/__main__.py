@@ -9,9 +9,9 @@ from simgpu.errors import SimGpuError
 from simgpu.gpus import SPECS
 
 
-def main() -> None:
+def command_line() -> None:
     """Print a line for each GPU, or each kernel of a file as the interpreter has it between its passes."""
-    parser = argparse.ArgumentParser("python -m simgpu", description=main.__doc__)
+    parser = argparse.ArgumentParser("python -m simgpu", description=command_line.__doc__)
     parser.add_argument("--passes", metavar="FILE", type=Path, help="a source in CUDA C")
     file = parser.parse_args().passes
     if file is not None:
@@ -27,4 +27,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    command_line()

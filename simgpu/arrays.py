@@ -21,22 +21,22 @@ from simgpu.stream import Stream
 _current: list[Device] = []
 
 
-def current_device() -> Device:
-    """The GPU that arrays are made on where none is named: the one in `use`, or an H200."""
+def device_in_use() -> Device:
+    """The GPU that arrays are made on where none is named: that of `use_device`, or an H200."""
     if not _current:
         _current.append(Device())
     return _current[0]
 
 
-def use(device: Device) -> Device:
-    """Make this the current device, and give it back."""
+def use_device(device: Device) -> Device:
+    """Arrays are made on this device from now on, if none is named; it is given back."""
     _current[:] = [device]
     return device
 
 
 @dataclass(eq=False, repr=False)
 class Array:
-    """An array on a device, in the order of C. `asarray`, `zeros` and `empty` make one."""
+    """An array on a device, in the order of C. `asarray`, `Array.zeros` and `Array.empty` make one."""
 
     device: Device
     memory: Memory
@@ -45,6 +45,32 @@ class Array:
 
     def __repr__(self) -> str:
         return f"<array of {self.shape} {self.dtype} on {self.device.name}>"
+
+    @classmethod
+    def empty(
+        cls,
+        shape: int | tuple[int, ...],
+        dtype: DTypeLike = np.float64,
+        device: Device | None = None,
+    ) -> Array:
+        """A new array. To read what nobody has written is an error."""
+        device, kind = device or device_in_use(), np.dtype(dtype)
+        lengths = (shape,) if isinstance(shape, int) else tuple(shape)
+        nbytes = math.prod(lengths) * kind.itemsize
+        memory = device.malloc(nbytes, f"array of {lengths}", device.default_stream)
+        return cls(device, memory, lengths, kind)
+
+    @classmethod
+    def zeros(
+        cls,
+        shape: int | tuple[int, ...],
+        dtype: DTypeLike = np.float64,
+        device: Device | None = None,
+    ) -> Array:
+        """A new array of zeros."""
+        array = cls.empty(shape, dtype, device)
+        array.device.memset_async(array.memory, 0, array.nbytes, array.device.default_stream)
+        return array
 
     @property
     def nbytes(self) -> int:
@@ -66,30 +92,10 @@ class Array:
         self.device.copy_from_host_async(self.memory, host, stream)
 
 
-def empty(
-    shape: int | tuple[int, ...], dtype: DTypeLike = np.float64, device: Device | None = None
-) -> Array:
-    """A new array. To read what nobody has written is an error."""
-    device, kind = device or current_device(), np.dtype(dtype)
-    lengths = (shape,) if isinstance(shape, int) else tuple(shape)
-    nbytes = math.prod(lengths) * kind.itemsize
-    memory = device.malloc(nbytes, f"array of {lengths}", device.default_stream)
-    return Array(device, memory, lengths, kind)
-
-
-def zeros(
-    shape: int | tuple[int, ...], dtype: DTypeLike = np.float64, device: Device | None = None
-) -> Array:
-    """A new array of zeros."""
-    array = empty(shape, dtype, device)
-    array.device.memset_async(array.memory, 0, array.nbytes, array.device.default_stream)
-    return array
-
-
 def asarray(values: ArrayLike, device: Device | None = None) -> Array:
     """A copy of an array of the host."""
     host = np.asarray(values)
-    array = empty(host.shape, host.dtype, device)
+    array = Array.empty(host.shape, host.dtype, device)
     array.set(host)
     return array
 
@@ -132,7 +138,7 @@ class RawKernel:
         `args` are arrays, numbers, which become what the parameters are, and None for null pointers.
         """
         owner = stream or next((arg for arg in args if isinstance(arg, Array)), None)
-        device = owner.device if owner is not None else current_device()
+        device = owner.device if owner is not None else device_in_use()
         for arg in args:
             if isinstance(arg, Array) and arg.device is not device:
                 raise DeviceMismatchError(f"{arg!r} cannot be passed to a kernel on {device.name}")

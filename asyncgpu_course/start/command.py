@@ -32,7 +32,7 @@ def port(text: str) -> int:
     return int(text)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_start_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``asyncgpu-tutor start``."""
     parser.add_argument(
         "folder",
@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lab", action="append", default=[], metavar="OPTION", help=told)
 
 
-def run(args: argparse.Namespace) -> int:
+def run_start(args: argparse.Namespace) -> int:
     """Bring the course and open it; the exit code of JupyterLab's end, 0."""
     folder, is_checkout = course()
     aside: list[Path] = []

@@ -8,7 +8,7 @@ from asyncgpu_tutor.kernels.kernel import KernelSource
 
 # Row-major: vec_out = mat @ vec_in, with mat (m, n). Neighbouring threads read addresses that are a
 # whole row apart, so nothing coalesces: naive on purpose.
-CUDA_C = r"""
+_CUDA_C = r"""
 extern "C" __global__
 void matvec_naive(unsigned int m, unsigned int n,
                   const float* mat, const float* vec_in, float* vec_out)
@@ -25,10 +25,10 @@ void matvec_naive(unsigned int m, unsigned int n,
 """
 
 
-def reference(m: int, n: int, mat: Any, vec_in: Any, vec_out: Any) -> tuple[Any, ...]:
+def _reference(m: int, n: int, mat: Any, vec_in: Any, vec_out: Any) -> tuple[Any, ...]:
     """`mat @ vec_in`."""
     return (mat.reshape(m, n) @ vec_in.reshape(n),)
 
 
 _SHAPES = {"mat": ("m", "n"), "vec_in": ("n",), "vec_out": ("m",)}
-MATVEC_NAIVE = KernelSource("matvec_naive", CUDA_C, _SHAPES, reference)
+MATVEC_NAIVE = KernelSource("matvec_naive", _CUDA_C, _SHAPES, _reference)

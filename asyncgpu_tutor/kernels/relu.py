@@ -9,7 +9,7 @@ import numpy as np
 from asyncgpu_tutor.kernels.kernel import KernelSource
 
 # Each thread reads and writes the same index, so input and output may be one array.
-CUDA_C = r"""
+_CUDA_C = r"""
 extern "C" __global__
 void relu(unsigned int n, const float* input, float* output)
 {
@@ -22,9 +22,9 @@ void relu(unsigned int n, const float* input, float* output)
 """
 
 
-def reference(n: int, input: Any, output: Any) -> tuple[Any, ...]:
+def _reference(n: int, input: Any, output: Any) -> tuple[Any, ...]:
     """`max(0, input)`."""
     return (np.fmax(input, np.float32(0)),)
 
 
-RELU = KernelSource("relu", CUDA_C, {"input": ("n",), "output": ("n",)}, reference)
+RELU = KernelSource("relu", _CUDA_C, {"input": ("n",), "output": ("n",)}, _reference)

@@ -7,7 +7,7 @@ from typing import Any
 from asyncgpu_tutor.kernels.kernel import KernelSource
 
 # Row-major: c = alpha * a @ b + beta * c, with a (m, k), b (k, n), c (m, n).
-CUDA_C = r"""
+_CUDA_C = r"""
 extern "C" __global__
 void sgemm_naive(unsigned int m, unsigned int n, unsigned int k,
                  float alpha, const float* a, const float* b,
@@ -26,7 +26,7 @@ void sgemm_naive(unsigned int m, unsigned int n, unsigned int k,
 """
 
 
-def reference(
+def _reference(
     m: int, n: int, k: int, alpha: float, a: Any, b: Any, beta: float, c: Any
 ) -> tuple[Any, ...]:
     """`alpha * a @ b + beta * c`."""
@@ -34,4 +34,4 @@ def reference(
 
 
 _SHAPES = {"a": ("m", "k"), "b": ("k", "n"), "c": ("m", "n")}
-SGEMM_NAIVE = KernelSource("sgemm_naive", CUDA_C, _SHAPES, reference)
+SGEMM_NAIVE = KernelSource("sgemm_naive", _CUDA_C, _SHAPES, _reference)

@@ -268,7 +268,7 @@ def _argument(arg: object, device: simgpu.Device, kept: list[object]) -> object:
         case np.ndarray():
             return simgpu.asarray(arg, device)
         case Empty(size, dtype):
-            return simgpu.empty(size, dtype, device)
+            return simgpu.Array.empty(size, dtype, device)
         case Freed(size, dtype):
             freed = simgpu.asarray(np.zeros(size, dtype), device)
             device.synchronize()

@@ -177,14 +177,14 @@ def test_this_machine_answers_every_question() -> None:
 
 def options(*words: str) -> doctor.argparse.Namespace:
     parser = ArgumentParser()
-    doctor.add_arguments(parser)
+    doctor.add_doctor_arguments(parser)
     return parser.parse_args(words)
 
 
 def test_the_exit_code_says_whether_the_course_can_run(capsys: pytest.CaptureFixture[str]) -> None:
-    assert doctor.run(options(), Told()) == 0
+    assert doctor.run_doctor(options(), Told()) == 0
     assert "The course can run here" in capsys.readouterr().out
-    assert doctor.run(options(), Told(packages={})) == 1
+    assert doctor.run_doctor(options(), Told(packages={})) == 1
     assert "cannot run here yet" in capsys.readouterr().out
     assert "sim" in examine(Told(packages={})).devices  # all that page 00 asks, in marimo too
 
@@ -197,9 +197,9 @@ def test_the_makefile_gets_one_word(
         (H200, "cuda12", "cuda12"),
     ]:  # fmt: skip
         monkeypatch.setenv("CUPY_EXTRA", override or "")
-        assert doctor.run(options("--cupy-extra"), Told(driver=driver)) == 0
+        assert doctor.run_doctor(options("--cupy-extra"), Told(driver=driver)) == 0
         assert capsys.readouterr().out.strip() == word
     # Make lab ends here, before pip does nothing about it.
     monkeypatch.setenv("CUPY_EXTRA", "cuda99")
-    assert doctor.run(options("--cupy-extra"), Told()) == 2
+    assert doctor.run_doctor(options("--cupy-extra"), Told()) == 2
     assert "cuda12, cuda13 or none" in capsys.readouterr().err

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from asyncgpu_course.__main__ import COMMANDS
+from asyncgpu_course.__main__ import EVERY_COMMAND
 from tests.tools import ROOT
 from tests.tools import page as text_of
 
@@ -59,7 +59,7 @@ def test_commands_are_there() -> None:
     scripts = set(re.findall(r"\bpython ([a-z]\w*/[\w/.]+)", shown))
     modules = set(re.findall(r"\bpython -m ((?:asyncgpu_tutor|simgpu)[\w.]*)", shown))
     assert {"lab", "test"} <= made <= targets
-    assert {"doctor", "mlp", "profile"} <= asked <= COMMANDS.keys()
+    assert {"doctor", "mlp", "profile"} <= asked <= EVERY_COMMAND.keys()
     assert scripts
     assert [script for script in scripts if not (ROOT / script).exists()] == []
     assert modules

@@ -58,7 +58,7 @@ def test_a_kernel_takes_arrays_and_numbers_on_any_stream() -> None:
     gpu = simgpu.Device(spec="l4")
     stream = gpu.create_stream()
     x = simgpu.asarray(np.arange(100, dtype=np.float32), gpu)
-    y = simgpu.zeros(100, np.float32, gpu)
+    y = simgpu.Array.zeros(100, np.float32, gpu)
     gpu.synchronize()
     saxpy = simgpu.RawKernel(SAXPY, "saxpy")
     saxpy(1, 128, (x, y, 2, 100), stream=stream)
@@ -93,7 +93,7 @@ extern "C" __global__ void record(long long* o, S s) { *o = s.a[0]; }"""
 def test_an_argument_is_what_its_parameter_takes_or_is_refused_by_the_call(
     name: str, arg: Any, why: str
 ) -> None:
-    out = simgpu.zeros(1, np.int64)
+    out = simgpu.Array.zeros(1, np.int64)
     given = simgpu.asarray(arg) if name == "array" else arg
     with pytest.raises(errors.UsageError, match=why) if why else nullcontext():
         simgpu.RawKernel(READS, name)(1, 1, (out, given))
@@ -101,7 +101,7 @@ def test_an_argument_is_what_its_parameter_takes_or_is_refused_by_the_call(
 
 
 def test_an_array_is_no_number_and_a_number_no_pointer() -> None:
-    out = simgpu.zeros(1, np.int64)
+    out = simgpu.Array.zeros(1, np.int64)
     for name, arg, why in (
         ("number", out, "an array is no number"),
         ("array", 5, "'x' is a pointer"),
@@ -120,7 +120,7 @@ def test_the_null_stream_is_ordered_with_blocking_streams(
     gpu = simgpu.Device()
     null = gpu.default_stream
     other, third = (gpu.create_stream(non_blocking=non_blocking) for _ in "ab")
-    x, y = simgpu.zeros(100, np.float32, gpu), simgpu.zeros(100, np.float32, gpu)
+    x, y = simgpu.Array.zeros(100, np.float32, gpu), simgpu.Array.zeros(100, np.float32, gpu)
     gpu.synchronize()
     saxpy = simgpu.RawKernel(SAXPY, "saxpy")
     streams = [other, third] if by_way else [null, other]
@@ -134,17 +134,17 @@ def test_the_null_stream_is_ordered_with_blocking_streams(
 
 
 def test_the_current_device_is_where_arrays_are_made() -> None:
-    before = simgpu.current_device()
+    before = simgpu.device_in_use()
     try:
-        gpu = simgpu.use(simgpu.Device(spec="t4"))
-        assert simgpu.empty((2, 3)).device is gpu
-        assert simgpu.empty((2, 3)).nbytes == 48
+        gpu = simgpu.use_device(simgpu.Device(spec="t4"))
+        assert simgpu.Array.empty((2, 3)).device is gpu
+        assert simgpu.Array.empty((2, 3)).nbytes == 48
     finally:
-        simgpu.use(before)
+        simgpu.use_device(before)
 
 
 def test_wrong_launches_are_refused() -> None:
-    y, other = simgpu.zeros(4, np.float32), simgpu.zeros(4, np.float32, simgpu.Device())
+    y, other = simgpu.Array.zeros(4, np.float32), simgpu.Array.zeros(4, np.float32, simgpu.Device())
     saxpy = simgpu.RawKernel(SAXPY, "saxpy")
     shapes = [(1, 2048, "2048.* too large"), ((1, 0), 4, "above 0"), ((1,) * 4, 4, "one to three")]
     for grid, block, why in shapes:
@@ -162,7 +162,7 @@ def test_wrong_launches_are_refused() -> None:
 
 def test_an_error_comes_with_its_wait_and_the_array_is_spoiled() -> None:
     gpu = simgpu.Device()
-    y = simgpu.zeros(4, np.float32, gpu)
+    y = simgpu.Array.zeros(4, np.float32, gpu)
     simgpu.RawKernel(SAXPY, "wild")(1, 4, (y,))
     with pytest.raises(errors.OutOfBoundsError, match="'y'"):
         gpu.synchronize()

@@ -1,6 +1,7 @@
 """The exercises, one file a chapter: what each one checks. Their words are in `course/`.
 
-`EXERCISES` has all of them by name, in the order of the course, which is that of the files' names.
+`EXERCISES` has all of them by name, in the order of the course, which is that of the files' names: those of
+`CHAPTER_01` in `ch01.py`, and so on.
 """
 
 from __future__ import annotations
@@ -24,5 +25,7 @@ BOOKS = {
 EXERCISES: Mapping[str, Exercise] = {
     exercise.name: exercise
     for file in sorted(module.name for module in iter_modules(__path__))
-    for exercise in import_module(f"{__name__}.{file}").EXERCISES
+    for exercise in getattr(
+        import_module(f"{__name__}.{file}"), file.upper().replace("CH", "CHAPTER_")
+    )
 }

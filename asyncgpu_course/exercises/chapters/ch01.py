@@ -205,7 +205,7 @@ _BUSY = [(1, 1_000_000, 60.0), (2, 100_000, 60.0), (3, 300_000, 500.0)]
 PRODUCTS = [(s, m, n) for s, (m, n) in product(SEEDS, [(64, 64), (200, 30), (30, 200)])]
 _LAYERS = [(1, 200, 30), (2, 30, 200), (3, *SMALL)]
 
-EXERCISES = (
+CHAPTER_01 = (
     Exercise("01-grid", "How many blocks?", "blocks_needed", cases(_grid, GRIDS, "n={1} and threads={0}")),
     Exercise("01-copy", "Puzzle 1: copy", "my_copy", of_kernels("my_copy", COPY)),
     Exercise("01-relu", "Puzzle 2: ReLU", "my_relu", check_relu),

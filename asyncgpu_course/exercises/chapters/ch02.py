@@ -162,7 +162,7 @@ def _seven(found: Two, _lengths: object) -> float:
     return schedule.below(_GOAL, found[0].trace)
 
 
-EXERCISES = (
+CHAPTER_02 = (
     Exercise("02-order-the-race", "Order the race", "in_order",
              runs(_two, _ordered, [(LONG,)], "")),
     Exercise("02-minimum-events", "As few waits as possible", "enqueue",

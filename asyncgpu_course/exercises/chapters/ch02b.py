@@ -170,7 +170,7 @@ def hostile_back(mine: Any, _model: Any) -> None:
 BUFFERS = [(5, 1_000_000), (2, 1_000_000), (1, 1000), (0, 1000), (11, 1_000_000)]
 CHUNKS = [(5, 3, 1600, 400), *[(*of, 256, 128) for of in ((7, 2), (2, 1), (2, 3), (13, 7))]]
 
-EXERCISES = (
+CHAPTER_02B = (
     Exercise("02b-two-buffers", "Two buffers in turn", "upload_all",
              runs(_refill, _two_buffers, BUFFERS, "{:chunk}"),
              runs(_refill, _uploaded, [(5, 100)], "")),

@@ -66,7 +66,7 @@ def check_tiled(mine: Any, _model: Any) -> None:
     must(asked <= naive / TILE * 1.1, complaint + cure + "and then read it from shared memory")
 
 
-EXERCISES = (
+CHAPTER_02C = (
     Exercise("02c-softmax", "A kernel: softmax", "softmax", check_softmax),
     Exercise("02c-tiled", "A kernel: GEMM with tiles", "sgemm_tiled", check_tiled),
 )

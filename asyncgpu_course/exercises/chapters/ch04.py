@@ -152,7 +152,7 @@ FILTERS = [
 BY = "filters that multiply the sums of rows by {2} (so it shows which were added first)"
 NUMBERS, SQUARE = "{1} elements", "{1} x {1} numbers"
 
-EXERCISES = (
+CHAPTER_04 = (
     Exercise("04-loop", "Mend the loop", "all_scaled", cases(_loop, FACTORS, "the factors {2}")),
     Exercise("04-baton", "Pass the baton", "residual",
              cases(_residual, [(1, 1000), (2, 256)], NUMBERS)),

@@ -136,7 +136,7 @@ def check_cooled(mine: Any, model: Any) -> float:
 
 MATRICES = [(1, 64, 5), (2, 50, 1), (3, 20, 11)]
 
-EXERCISES = (
+CHAPTER_04B = (
     Exercise("04b-unzip", "Take it apart", "halves", cases(_halves, [(1, 1000), (2, 300)], NUMBERS)),
     Exercise("04b-lend", "Lend it", "apply_all", cases(_apply_all, MATRICES, SQUARE)),
     Exercise("04b-workers", "For those who stay longer", "jobs", cases(_workers, MATRICES, SQUARE)),

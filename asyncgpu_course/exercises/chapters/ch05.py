@@ -256,7 +256,7 @@ MIXES = [
     (4, [300, 700, 100, 900, 200, 800, 400, 600, 150, 500, 250, 1000], ""),
 ]
 
-EXERCISES = (
+CHAPTER_05 = (
     Exercise("05-round-robin", "A policy: round robin", "RoundRobin",
              cases(_round_robin, [(3,), (1,), (10,)], "a pool of {}")),
     Exercise("05-pool-size", "How many streams?", "streams_needed",

@@ -550,7 +550,7 @@ def check_feed(mine: Any, model: Any) -> float:
 
 _TIMES = [(2000, 10_000_000), (200, 4_000_000), (900, 4_000_000), (500, 6_000_000), (200_000, 64)]
 
-EXERCISES = (
+CHAPTER_06 = (
     Exercise("06-largest", "Look inside, without blocking", "largest",
              runs(_with_neighbour, _polite, _LARGE, "an array of shape {1}"),
              runs(no_pauses()(_with_neighbour), _is_largest, [(3, (1000,), -10)], "")),

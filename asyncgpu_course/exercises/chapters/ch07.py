@@ -287,7 +287,7 @@ def _took_turns(run: Observed, number: int, size: int) -> None:
 
 LONG, MORE = 2_200_000, 900_000  # elements: such copies go on while the host starts others
 BATCHES, SHAPES = [(4,), (2,), (7,), (11,)], [(64, 64, 64), (48, 32, 80)]
-EXERCISES = (
+CHAPTER_07 = (
     Exercise("07-chain", "The chain", "chain",
              cases(_chain, SHAPES, "a batch of {0} x {1} and weights of {1} x {2}")),
     Exercise("07-upload", "Weights for everybody", "upload",

@@ -271,7 +271,7 @@ def _growing() -> Trace:
     return made_up(*[(x, 1e4 * i, 1e4 * i + us, 0) for x, found in rounds for i, us in found])
 
 
-EXERCISES = (
+CHAPTER_08 = (
     Exercise("08-costliest", "What costs most in a long run", "costliest",
              reads("08-costliest", "costliest", "one of the names", lambda: [
                  (name, partial(_costs, name)) for name in (

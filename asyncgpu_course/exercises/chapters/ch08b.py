@@ -223,7 +223,7 @@ def _scored(found: tuple[Observed, list[bool]], number: int) -> None:
     in_order("serve", found[0].result, right)
 
 
-EXERCISES = (
+CHAPTER_08B = (
     Exercise("08b-suspects", "The line-up", "accuse", check_accuse),
     Exercise("08b-challenge", "Challenge: a slow server", "serve", check_served,
              runs(served, _scored, [(9,)], "")),

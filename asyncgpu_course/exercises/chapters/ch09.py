@@ -282,7 +282,7 @@ WORK = [
     (6, 500_000, 20, "6 copies that take longer than a call"),
     (8, 64, 150, "8 small copies and a `make` that takes long"),
 ]
-EXERCISES = (
+CHAPTER_09 = (
     Exercise("09-first-graph", "Your first graph", "replay",
              runs(_replay, _replayed, [(5,), (11,), (1,)], "times={}")),
     Exercise("09-token-loop", "A token loop", "run_tokens",

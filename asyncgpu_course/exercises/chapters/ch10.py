@@ -392,7 +392,7 @@ def _overlapped(found: tuple[Observed, Observed], number: int, again: str) -> fl
 
 ZIPPED = [(3, ""), (1, ""), (0, ""), (12, again := ", of which some are there again")]
 _ARMS = [(2, ""), (3, ""), (0, ""), (1, ""), (12, ""), (7, again), (4, "")]
-EXERCISES = (
+CHAPTER_10 = (
     Exercise("10-and-then", "and_then", "and_then", runs(_chained, _chain_ran, [(1000,), (64,)],
                   "three operations in a chain, {} elements")),
     Exercise("10-zip", "zip", "zip_ops", runs(_zipped, _zip_ran, ZIPPED, "{:operation}{}")),

@@ -246,7 +246,7 @@ def _ranked(answer: Any, n: int, kind: str) -> Observed:
     return run
 
 
-EXERCISES = (
+CHAPTER_11 = (
     Exercise("11-flood", "Let the block decide", "FLOOD",
              cases(_flood, [(16, 1), (32, 2), (8, 3), (32, 0)], "a maze of {0} by {0}")),
     Exercise("11-meet", "A barrier for the grid", "MEET", check_meet,

@@ -166,7 +166,7 @@ def _last(mine: Any, _model: Any, blocks: int, threads: int, order: str) -> None
             trials.counted("`last` said true to", int(told[0]), "thread", threads, why)
 
 
-EXERCISES = (
+CHAPTER_11B = (
     Exercise("11b-ask-less", "Ask less often", "settle",
              runs(_settled, _ask_less, [(100.0, 4, 2), (2.0**120, 1, 120), (3.0, 3, 1), (2.0**120, 8, 15)],
                   "every={1}"), runs(_settled, _rounds, [(100.0, 4, 2)], "")),

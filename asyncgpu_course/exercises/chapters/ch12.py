@@ -295,7 +295,7 @@ GUESTS = [
     ([*range(15), _FAR], [_FAR, *[3, 5] * 7, 5], [9] * 8 + [14] * 8),
 ]
 TWO = "futures that are ready after {} and {} polls"
-EXERCISES = (
+CHAPTER_12 = (
     Exercise("12-pot", "A pot for many", "POT",
              of_numbers("POT", "pot", _pot, [(3, 4, 2), (0, 1, 300), (2, 0, 3), (1, 3, 0), (300, 1, 1),
                                                 (1, 300, 1)], "boil={}, cups={} and pour={}")),

@@ -507,7 +507,7 @@ def _piped(kernel: agt.Kernel, _model: Any, size: int, piece: int) -> Any:
     return took, sum(span.kind == "work" for span in trace)
 
 
-EXERCISES = (
+CHAPTER_13 = (
     Exercise("13-answer", "The host's side", "answer",
              cases(_answer, [(3, 10), (1, 7), (20, 2**30)], "{:letter}")),
     Exercise("13-ask", "The kernel's side", "ASK", check_ask, in_late_memory(_late_ask, 4)),

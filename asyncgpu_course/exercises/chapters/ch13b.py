@@ -276,7 +276,7 @@ def _stops(kernel: agt.Kernel, _model: Any, refused: int) -> None:
         must(out[0] == 99, complaint)
 
 
-EXERCISES = (
+CHAPTER_13B = (
     Exercise("13b-ask", "A call that does not wait", "ASK",
              cases(_ask, [(1, 4), (2, 4), (9, 4), (2, 1)], "{:call} and {:packet}"),
              in_late_memory(_late, "ASK", "13b_ask_late", "hostcall_answer")),

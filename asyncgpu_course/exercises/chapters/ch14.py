@@ -137,7 +137,7 @@ TEXTS = [(b"banana", "a"), (b"a" * 40, "a"), (b"xyz" * 30, "a"), (b"-" * 31 + b"
 SEARCHES = [(3, 2, -1, ""), (1, 1, -1, ""), (4, 3, -1, " and a warp that is late to read them"),
             (4, 2, 2, ", one of which the host refuses"), (3, 2, 0, ", the first of which the host refuses"),
             (3, 2, 2, ", the last of which the host refuses"), (9, 16, -1, "")]  # fmt: skip
-EXERCISES = (
+CHAPTER_14 = (
     Exercise("14-grep", "One atomic for a warp", "GREP", cases(_grep, TEXTS, "a text of {:letter}")),
     Exercise("14-search", "Read while you compare", "SEARCH", check_search),
     Exercise("14-challenge", "Challenge: forty steps", "fly",

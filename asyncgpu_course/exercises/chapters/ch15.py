@@ -363,7 +363,7 @@ def _seamless(run: Observed, ranks: int) -> None:
         )
 
 
-EXERCISES = (
+CHAPTER_15 = (
     Exercise("15-split", "A share for each GPU", "split",
              runs(_split, _shares, [(2, 64), (3, 50), (4, 10), (1, 7)], "{:GPU} and {} rows")),
     Exercise("15-ring", "A better ring", "ring",

@@ -341,7 +341,7 @@ def _comes_out(mine: Any, kind: type[Exception], words: str, *lost: int, fails: 
         must(fails < 0 or not slow or out.start < slow[-1].end, complaint)
 
 
-EXERCISES = (
+CHAPTER_16 = (
     Exercise("16-recipe", "One call instead of many", "in_one",
              runs(_tried("in_one", _chain), _one_call, [(2, 3), (2, 6), (2, 1)], "{1:stage}")),
     Exercise("16-place", "Once for each GPU", "score_all", runs(_tried("score_all", _weights_here),

@@ -17,7 +17,7 @@ from asyncgpu_tutor.errors import AsyncGpuError, DeviceError, UsageError
 SUCCESS, FAILURE, MISUSE = 0, 1, 2
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_mlp_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``asyncgpu-tutor mlp``."""
     add = parser.add_argument
     add("--device", default="auto", metavar="NAME", help="auto, sim, sim:N, cuda or cuda:N")
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--plot", type=picture, metavar="FILE", help=told)
 
 
-def run(args: argparse.Namespace) -> int:
+def run_mlp(args: argparse.Namespace) -> int:
     """Run the program and report on it; the exit code.
 
     0 if all batches came back right; 1 if not, or if the device failed; 2 if it cannot be had.

@@ -1,5 +1,5 @@
 """``asyncgpu-tutor profile``: a program under Nsight Systems, and a profile read."""
 
-from asyncgpu_tutor.commands.profile.profile_command import add_arguments, run
+from asyncgpu_tutor.commands.profile.profile_command import add_profile_arguments, run_profile
 
-__all__ = ["add_arguments", "run"]
+__all__ = ["add_profile_arguments", "run_profile"]

@@ -15,7 +15,7 @@ OURS = "record"  # the range that agt.record() leaves in a profile
 _MLP = ("mlp", "--how", "streams", "--dim", "256", "--device", "cuda")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_profile_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``asyncgpu-tutor profile``."""
     add = parser.add_argument
     told = "what to profile, such as -- python my.py; without it, the MLP of the course at dim 256"
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--window", type=_window, metavar="FROM:TO", help=told)
 
 
-def run(args: argparse.Namespace) -> int:
+def run_profile(args: argparse.Namespace) -> int:
     """Do the round trip, or the second half of it."""
     if args.command and args.source:
         raise UsageError("--from and a command were given; choose one of them")

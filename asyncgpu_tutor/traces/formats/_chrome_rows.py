@@ -35,14 +35,14 @@ _FACTS = ("device", "stream", "correlation", "grid", "block", "bytes")
 _FIELDS = ("ph", "cat", "name", "pid", "tid", "ts", "dur")
 _KNOWN = _RANGES | _CALLS | _WORK.keys()
 
-Event = dict[str, Any]
+ChromeEvent = dict[str, Any]
 
 
-def slimming(most: int) -> Callable[[Event], Event | None]:
+def slimming(most: int) -> Callable[[ChromeEvent], ChromeEvent | None]:
     """A function that makes an object of a file small, for at `most` so many events."""
     events = itertools.count(1)
 
-    def slimmed(found: Event) -> Event | None:
+    def slimmed(found: ChromeEvent) -> ChromeEvent | None:
         if "ph" not in found:
             return found
         if found["ph"] not in ("X", "B", "E") or str(found.get("cat")) in _NOISE:
@@ -57,7 +57,7 @@ def slimming(most: int) -> Callable[[Event], Event | None]:
     return slimmed
 
 
-def _slim(found: Event) -> Event:
+def _slim(found: ChromeEvent) -> ChromeEvent:
     """An event without what no span is made of, which is most of it."""
     args = _object(found.get("args"))
     kept = {
@@ -77,7 +77,7 @@ def collect_events(events: object, gpus: object, damage: Damage) -> Export:
     work = sorted((w for w in made if w is not None), key=lambda w: (w.start, w.correlation))
     threads: dict[tuple[object, object], int] = {}
 
-    def thread(event: Event) -> int:
+    def thread(event: ChromeEvent) -> int:
         return threads.setdefault((str(event.get("pid")), str(event.get("tid"))), len(threads) + 1)
 
     known = {w.correlation for w in work if w.correlation}
@@ -105,9 +105,11 @@ def collect_events(events: object, gpus: object, damage: Damage) -> Export:
     return sound(Export(work, calls, ranges, frozenset((0, 7)), name, about), damage)
 
 
-def _whole_field(events: Iterable[Event], damage: Damage) -> Iterator[tuple[Event, int, int]]:
+def _whole_field(
+    events: Iterable[ChromeEvent], damage: Damage
+) -> Iterator[tuple[ChromeEvent, int, int]]:
     """The events that last, with start and end in ns; begin and end may be two, and an end may be missing."""
-    opened: dict[tuple[str, str], list[tuple[Event, int]]] = {}
+    opened: dict[tuple[str, str], list[tuple[ChromeEvent, int]]] = {}
     last = 0
     for event in events:
         if (kind := event.get("ph")) not in {"X", "B", "E"}:
@@ -131,7 +133,7 @@ def _whole_field(events: Iterable[Event], damage: Damage) -> Iterator[tuple[Even
         yield from ((event, start, max(start, last)) for event, start in stack)
 
 
-def _times(event: Event) -> tuple[int, int]:
+def _times(event: ChromeEvent) -> tuple[int, int]:
     """Start and end in ns."""
     times: list[int] = []
     for key in ("ts", "dur") if event["ph"] == "X" else ("ts",):
@@ -147,7 +149,7 @@ def _times(event: Event) -> tuple[int, int]:
     return times[0], sum(times)
 
 
-def _work(event: Event, start: int, end: int) -> ActivityRow | None:
+def _work(event: ChromeEvent, start: int, end: int) -> ActivityRow | None:
     kind = _WORK.get(_category(event))
     if kind is None:
         return None
@@ -172,7 +174,7 @@ def _work(event: Event, start: int, end: int) -> ActivityRow | None:
 
 
 def _ranges(
-    whole: list[tuple[Event, int, int]], thread: Callable[[Event], int], foreign: bool
+    whole: list[tuple[ChromeEvent, int, int]], thread: Callable[[ChromeEvent], int], foreign: bool
 ) -> Iterator[NvtxRow]:
     """Ranges that the program named, and the outermost operators; those inside would be too many."""
     last: dict[int, int] = {}
@@ -189,7 +191,7 @@ def _ranges(
         yield NvtxRow(number, _name(event), "", start, end, on, True)
 
 
-def _category(event: Event) -> str:
+def _category(event: ChromeEvent) -> str:
     return str(event.get("cat", "")).lower()
 
 
@@ -198,11 +200,11 @@ def _three(value: object) -> bool:
     return all(isinstance(part, int) and abs(part) < MOST_WHOLE for part in parts)
 
 
-def _object(value: object) -> Event:
-    return cast(Event, value) if isinstance(value, dict) else {}
+def _object(value: object) -> ChromeEvent:
+    return cast(ChromeEvent, value) if isinstance(value, dict) else {}
 
 
-def _name(event: Event) -> str:
+def _name(event: ChromeEvent) -> str:
     # Half of a pair of UTF-16 is no text, and JSON can hold it.
     name = str(event.get("name", ""))[:1000].encode(errors="replace").decode()
     return name or "(no name)"

@@ -13,7 +13,7 @@ from asyncgpu_tutor.traces.spans.lanes import Lane, lanes, ranges_above
 from asyncgpu_tutor.traces.spans.span import Span
 from asyncgpu_tutor.traces.spans.vocabulary import KIND_WORDS, device_words
 
-Event = dict[str, object]
+_Event = dict[str, object]
 
 _PROCESS = 1  # Chrome's format has no tracks without a process
 
@@ -52,7 +52,7 @@ def _names(lane: Lane, row: list[int]) -> Iterator[str]:
         yield from (name if number == 1 else f"{name}, row {i + 1}" for i in range(number))
 
 
-def _arrows(spans: Sequence[Span], place: Mapping[int, int]) -> Iterator[Event]:
+def _arrows(spans: Sequence[Span], place: Mapping[int, int]) -> Iterator[_Event]:
     """Arrows, forwards from start to start: from a span's call, and from what it waited for elsewhere."""
     # Work of a foreign trace may be on no stream, and so on no thread.
     by_id = {span.id: span for span in spans if span.id in place}
@@ -60,13 +60,18 @@ def _arrows(spans: Sequence[Span], place: Mapping[int, int]) -> Iterator[Event]:
     apart = ((a, b) for a, b in pairs if (a.device, a.stream) != (b.device, b.stream))
     ends = [(before, after) for before, after in apart if before.start <= after.start]
     for number, (before, after) in enumerate(ends, 1):
-        arrow: Event = {"name": "dependency", "cat": "dependency", "id": number, "pid": _PROCESS}
+        arrow: _Event = {
+            "name": "dependency",
+            "cat": "dependency",
+            "id": number,
+            "pid": _PROCESS,
+        }
         yield {**arrow, "ph": "s", "tid": place[before.id], "ts": before.start}
         yield {**arrow, "ph": "f", "tid": place[after.id], "ts": after.start, "bp": "e"}
 
 
-def _slice(span: Span, thread: int) -> Event:
-    args: Event = {"kind": KIND_WORDS[span.kind], "id": span.id, "device": span.device}
+def _slice(span: Span, thread: int) -> _Event:
+    args: _Event = {"kind": KIND_WORDS[span.kind], "id": span.id, "device": span.device}
     if span.op is not None:
         args["operation"] = f"#{span.op} {span.label}"
     if span.after:
@@ -77,5 +82,5 @@ def _slice(span: Span, thread: int) -> Event:
     return {"ph": "X", "name": span.name, "pid": _PROCESS, "tid": thread, **times, "args": args}
 
 
-def _named(what: str, thread: int, value: str | int, key: str = "name") -> Event:
+def _named(what: str, thread: int, value: str | int, key: str = "name") -> _Event:
     return {"ph": "M", "name": what, "pid": _PROCESS, "tid": thread, "args": {key: value}}

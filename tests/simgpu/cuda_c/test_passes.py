@@ -33,7 +33,7 @@ def test_a_file_that_cannot_be_read(
         (tmp_path / "k.cu").write_bytes(content)
     monkeypatch.setattr("sys.argv", ["simgpu", "--passes", str(tmp_path / "k.cu")])
     with pytest.raises(SystemExit, match=r"k\.cu cannot be read as CUDA C: "):
-        command.main()
+        command.command_line()
 
 
 def test_the_form_is_printed_a_line_an_operation(
@@ -41,7 +41,7 @@ def test_the_form_is_printed_a_line_an_operation(
 ) -> None:
     (tmp_path / "k.cu").write_text(SUM)
     monkeypatch.setattr("sys.argv", ["simgpu", "--passes", str(tmp_path / "k.cu")])
-    command.main()
+    command.command_line()
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert lines[0] == "kernel rows(const float* a, float* out, int n)"
     assert {"%0 = coordinate threadIdx, 0", "referencebind row, %1"} <= set(lines)

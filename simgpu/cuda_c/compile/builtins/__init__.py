@@ -7,30 +7,28 @@ from collections.abc import Container
 from difflib import get_close_matches
 from typing import NoReturn
 
-from simgpu.cuda_c.compile.builtins import (
-    atomics,
-    bits,
-    halves,
-    mathematics,
-    misc,
-    synchronisation,
-    warps,
-    xorwow,
-)
+from simgpu.cuda_c.compile.builtins.atomics import ATOMIC_FUNCTIONS
+from simgpu.cuda_c.compile.builtins.bits import BIT_FUNCTIONS
 from simgpu.cuda_c.compile.builtins.common import BuiltinHandler
+from simgpu.cuda_c.compile.builtins.halves import HALF_FUNCTIONS
+from simgpu.cuda_c.compile.builtins.mathematics import MATH_FUNCTIONS
+from simgpu.cuda_c.compile.builtins.misc import MISC_FUNCTIONS
+from simgpu.cuda_c.compile.builtins.synchronisation import SYNC_FUNCTIONS
+from simgpu.cuda_c.compile.builtins.warps import WARP_FUNCTIONS
+from simgpu.cuda_c.compile.builtins.xorwow import XORWOW_FUNCTIONS
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.syntax.ast import CallExpr
 from simgpu.cuda_c.syntax.tokens_and_types import TEXTURES
 
 _TABLE: dict[str, BuiltinHandler] = {
-    **mathematics.TABLE,
-    **bits.TABLE,
-    **halves.TABLE,
-    **atomics.TABLE,
-    **warps.TABLE,
-    **synchronisation.TABLE,
-    **misc.TABLE,
-    **xorwow.TABLE,
+    **MATH_FUNCTIONS,
+    **BIT_FUNCTIONS,
+    **HALF_FUNCTIONS,
+    **ATOMIC_FUNCTIONS,
+    **WARP_FUNCTIONS,
+    **SYNC_FUNCTIONS,
+    **MISC_FUNCTIONS,
+    **XORWOW_FUNCTIONS,
 }
 
 _REFUSED = {
@@ -81,7 +79,7 @@ _OLD_WARP = {"__shfl", "__shfl_down", "__shfl_up", "__shfl_xor", "__ballot", "__
 
 def find_builtin(name: str, headers: Container[str]) -> BuiltinHandler | None:
     """Handler of a built-in function, if the headers have been included that declare it."""
-    missing = name in halves.TABLE and "cuda_fp16.h" not in headers
+    missing = name in HALF_FUNCTIONS and "cuda_fp16.h" not in headers
     return None if missing else _TABLE.get(name)
 
 
@@ -94,7 +92,7 @@ def refuse_unknown(c: Context, node: CallExpr) -> NoReturn:
     """Say of an unknown function that only a GPU has it, where it may come from, or what to write instead."""
     name, sampling = node.name, _CURAND.fullmatch(node.name)
     # Where the header is missing that has it, a GPU's compiler asks for it, too.
-    kinds = {} if sampling or name in halves.TABLE else _REFUSED
+    kinds = {} if sampling or name in HALF_FUNCTIONS else _REFUSED
     for kind, why in kinds.items():
         if re.fullmatch(kind, name):
             c.unsupported(node.at, why)
@@ -107,7 +105,7 @@ def refuse_unknown(c: Context, node: CallExpr) -> NoReturn:
         hint = ": #include <cooperative_groups.h> first, and name its namespace"
     elif name in _OLD_WARP:
         hint = f": write {name}_sync(0xffffffff, ...); the form without a mask was removed"
-    elif name in halves.TABLE or name.startswith("__half"):
+    elif name in HALF_FUNCTIONS or name.startswith("__half"):
         hint = ": #include <cuda_fp16.h> first"
     else:
         near = get_close_matches(name, sorted({*c.file.functions, *_TABLE}), 1, 0.75)

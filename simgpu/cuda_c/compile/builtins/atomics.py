@@ -218,7 +218,7 @@ def _swap_in_turn(
 
 
 _HANDLERS = {name: _simple(name) for name in _OPERATIONS} | {"atomicCAS": _compare_and_swap}
-TABLE: dict[str, BuiltinHandler] = {
+ATOMIC_FUNCTIONS: dict[str, BuiltinHandler] = {
     name + scope: fenced(handler)
     for name, handler in _HANDLERS.items()
     for scope in ("", "_block", "_system")

@@ -110,7 +110,7 @@ def _to(kind: Scalar) -> Callable[[Any], Any]:
     return lambda x: x.astype(kind.dtype)
 
 
-TABLE: dict[str, BuiltinHandler] = {
+BIT_FUNCTIONS: dict[str, BuiltinHandler] = {
     "__popc": by_thread([UINT], INT, _popc),
     "__popcll": by_thread([ULLONG], INT, _popc),
     "__clz": by_thread([INT], INT, _clz),

@@ -1,7 +1,7 @@
 """Helpers that the handlers of built-in functions share.
 
 A handler compiles a call: it takes the context, the call, and whether its value is used. To add a function,
-write its handler, or a call of a maker such as `by_thread`, into the `TABLE` of the file of its kind: that
+write its handler, or a call of a maker such as `by_thread`, into the table of the file of its kind: that
 says what it computes, and by `Price` or `Context.work` what a warp pays for it.
 """
 

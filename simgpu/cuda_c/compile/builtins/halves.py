@@ -112,4 +112,4 @@ def _build() -> dict[str, BuiltinHandler]:
     return table
 
 
-TABLE = _build()
+HALF_FUNCTIONS = _build()

@@ -270,4 +270,4 @@ def _build() -> dict[str, common.BuiltinHandler]:
     return table
 
 
-TABLE = _build()
+MATH_FUNCTIONS = _build()

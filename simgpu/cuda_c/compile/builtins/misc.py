@@ -238,7 +238,7 @@ def _list_of(*parts: Any) -> list[Any]:
     return list(parts)
 
 
-TABLE: dict[str, BuiltinHandler] = {
+MISC_FUNCTIONS: dict[str, BuiltinHandler] = {
     "printf": _printf,
     "assert": _assert,
     "static_assert": _static_assert,
@@ -247,10 +247,10 @@ TABLE: dict[str, BuiltinHandler] = {
     "clock64": partial(_clock, types.LLONG),
 }
 for _name in ("__ldg", "__ldcg", "__ldca", "__ldcs", "__ldlu", "__ldcv"):
-    TABLE[_name] = _load
+    MISC_FUNCTIONS[_name] = _load
 for _name in ("__builtin_assume", "__nanosleep", "__prof_trigger"):
-    TABLE[_name] = _hint
+    MISC_FUNCTIONS[_name] = _hint
 for _name, _type in types.VECTORS.items():
     if _name not in ("dim3", "half2"):
         _parts = [field.type for field in _type.fields]
-        TABLE[f"make_{_name}"] = by_value(_parts, _type, _list_of, Price(0))
+        MISC_FUNCTIONS[f"make_{_name}"] = by_value(_parts, _type, _list_of, Price(0))

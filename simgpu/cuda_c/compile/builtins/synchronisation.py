@@ -215,7 +215,7 @@ def _grid_sync(c: Context, node: CallExpr, used: bool) -> Expr:
     return typed_value(c, VOID, evaluate, node.at)
 
 
-TABLE: dict[str, BuiltinHandler] = {
+SYNC_FUNCTIONS: dict[str, BuiltinHandler] = {
     "__syncthreads": fenced(_syncthreads),
     "__syncthreads_count": fenced(_counting(lambda yes, came: yes)),
     "__syncthreads_and": fenced(_counting(lambda yes, came: yes == came)),
@@ -228,5 +228,7 @@ TABLE: dict[str, BuiltinHandler] = {
 }
 # What the header cuda/atomic makes its fences of, by order and scope.
 for _order in ("acquire", "release", "acq_rel", "seq_cst"):
-    TABLE[f"__fence_{_order}_block"] = TABLE[f"__fence_{_order}_device"] = fenced(_fence)
-    TABLE[f"__fence_{_order}_system"] = fenced(_system_fence)
+    SYNC_FUNCTIONS[f"__fence_{_order}_block"] = SYNC_FUNCTIONS[f"__fence_{_order}_device"] = fenced(
+        _fence
+    )
+    SYNC_FUNCTIONS[f"__fence_{_order}_system"] = fenced(_system_fence)

@@ -318,7 +318,7 @@ def _reduce(ufunc: Any, types: tuple[Scalar, ...], c: Context, node: CallExpr, u
     return typed_value(c, kind, evaluate, node.at, args)
 
 
-TABLE: dict[str, common.BuiltinHandler] = {
+WARP_FUNCTIONS: dict[str, common.BuiltinHandler] = {
     **{
         f"{start}shfl_{word}sync": common.fenced(partial(_shuffle, way, start == "_"), behind=False)
         for start in ("__", "_")

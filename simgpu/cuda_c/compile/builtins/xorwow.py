@@ -105,4 +105,4 @@ def _jump(c: Context, node: CallExpr, used: bool) -> Expr:
     return conversions.typed_value(c, VOID, evaluate, node.at, [count, words])
 
 
-TABLE: dict[str, BuiltinHandler] = {"__xorwow_jump": _jump}
+XORWOW_FUNCTIONS: dict[str, BuiltinHandler] = {"__xorwow_jump": _jump}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.__main__ import main
+from asyncgpu_tutor.__main__ import run_command as main
 from asyncgpu_tutor.commands.mlp.ways import WAYS, MlpJob, RunMlp
 from asyncgpu_tutor.errors import DeviceUnavailableError
 from asyncgpu_tutor.run.current import resolve

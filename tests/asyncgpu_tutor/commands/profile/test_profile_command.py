@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from asyncgpu_tutor import Trace
-from asyncgpu_tutor.__main__ import main
+from asyncgpu_tutor.__main__ import run_command as main
 from asyncgpu_tutor.commands.profile import nsys
 from asyncgpu_tutor.errors import UsageError
 from tests.tools import Command, tool

@@ -2,13 +2,12 @@
 
     python benchmarks/serving_tokens.py [--device sim --quick] [--json FILE] [--recording FOLDER]
 
-200 requests for the model that comes with the package: prompts of 8 to 32 tokens, answers of geometric
-length with mean 60, texts of at most 128 tokens, its context. A step is a graph: a record of who is new
-comes in, every seat gets a token, the tokens go out. The ways to serve:
+200 requests, drawn three times, for the model that comes with the package: prompts of 8 to 32 tokens,
+answers of geometric length with mean 60, texts of at most 128 tokens, its context. A step is a graph: a
+record of who is new comes in, every seat gets a token, the tokens go out. The ways to serve:
 
 - one by one: a single seat, and the next request sits down when the one before is over;
-- batches: as many as there are seats begin together, and the next batch begins when the last of them is
-  over. A batch that isn't full waits for more, for at most 5 ms;
+- batches: those who are here sit down together, and the next batch begins when the last of them is over;
 - continuous: whoever is over leaves, and the next request has the seat in the next step;
 - ahead: the same, and the next step is launched before anybody looks at what this one said.
 
@@ -43,10 +42,10 @@ from asyncgpu_tutor.data.language import END
 from asyncgpu_tutor.language import slots
 
 LOADS = (None, 0.6, 0.9)  # all at once, and shares of what continuous serving can take
-PATIENCE_US = 5000.0  # for which a batch that isn't full waits
 HEAT = 0.7
 WAYS = ("one by one", "batches", "continuous", "ahead")
 EXTRA_US = (20, 50)  # of Python, a step
+DRAWN = 3  # times
 RECORDED = 6  # steps
 _OF_LAYERS = {"gain_1", "qkv", "out", "gain_2", "wide", "narrow"}
 
@@ -180,11 +179,6 @@ class Room:
             if empty and queue[0].at > now:
                 self.idle(queue[0].at - now)
                 continue
-            if batches and empty:
-                wanted = queue[min(self.count, len(queue)) - 1].at
-                if now < min(wanted, queue[0].at + PATIENCE_US):
-                    self.idle(min(wanted, queue[0].at + PATIENCE_US) - now)
-                    continue
             self.launch(self.steps[0], queue, refill=empty or not batches)
             self.hear(self.steps[0])
 
@@ -222,7 +216,8 @@ class Size:
     seats: tuple[int, ...]
     requests: int
     prompts: tuple[int, int]
-    mean: float
+    mean: float  # length of an answer
+    drawn: int = DRAWN
 
 
 def full() -> Size:
@@ -234,7 +229,7 @@ def quick() -> Size:
     """A model without layers, which is quickly interpreted."""
     model = load_language_model()
     weights = {name: w[:0] if name in _OF_LAYERS else w for name, w in model.weights.items()}
-    return Size(_endless(replace(model, weights=weights)), (2,), 6, (2, 4), 4.0)
+    return Size(_endless(replace(model, weights=weights)), (2,), 6, (2, 4), 4.0, drawn=1)
 
 
 def _endless(model: LanguageModel) -> LanguageModel:
@@ -244,7 +239,7 @@ def _endless(model: LanguageModel) -> LanguageModel:
     return replace(model, weights={**model.weights, "tokens": tokens})
 
 
-def asked_for(size: Size, rate: float | None, seed: int = 0) -> list[Request]:
+def asked_for(size: Size, rate: float | None, seed: int) -> list[Request]:
     """Requests that come all at once, or at random at so many a second."""
     random, most = np.random.default_rng(seed), size.model.context
     lengths = random.geometric(1 / size.mean, size.requests)
@@ -265,7 +260,7 @@ class Bench:
 
     def __init__(self, size: Size) -> None:
         self.size, self.rows = size, list[dict[str, Any]]()
-        self.texts: dict[int, list[int]] = {}
+        self.texts: dict[tuple[int, int], list[int]] = {}
         self.differing = 0
         self.alone = Room(size.model, 1)
         self.rooms = {count: Room(size.model, count) for count in size.seats}
@@ -275,18 +270,22 @@ class Bench:
     ) -> Any:
         """Serve all requests once, and keep and print what that gave."""
         room = self.alone if way == "one by one" else self.rooms[count]
-        requests = asked_for(self.size, rate)
-        took = room.serve(way, requests, extra_us)
-        said = sum(len(request.answer) for request in requests)
-        first = np.array([request.first - request.at for request in requests])
-        for request in requests:
-            self.differing += (
-                self.texts.setdefault(request.number, request.answer) != request.answer
-            )
+        took, steps, taken, said = 0.0, 0, 0, 0
+        waits: list[float] = []
+        for seed in range(self.size.drawn):
+            requests = asked_for(self.size, rate, seed)
+            took += room.serve(way, requests, extra_us)
+            steps, taken = steps + room.number, taken + room.taken
+            waits += [request.first - request.at for request in requests]
+            for request in requests:
+                said += len(request.answer)
+                before = self.texts.setdefault((seed, request.number), request.answer)
+                self.differing += before != request.answer
+        first = np.array(waits)
         row = {
             "seats": count, "way": way, "load": load, "python_us": extra_us, "tokens": said,
-            "tokens_a_second": round(said / took * 1e6), "steps": room.number,
-            "step_us": round(took / room.number, 2), "taken": round(room.taken / room.number, 3),
+            "tokens_a_second": round(said / took * 1e6), "steps": steps,
+            "step_us": round(took / steps, 2), "taken": round(taken / steps, 3),
             # From the soonest to the latest, in twenty equal parts.
             "first_us": [round(us) for us in np.percentile(first, np.linspace(0, 100, 21)).tolist()],
         }  # fmt: skip
@@ -310,12 +309,13 @@ class Bench:
         """Everything, after a warm-up."""
         for room in (self.alone, *self.rooms.values()):
             for way in ("continuous", "ahead"):
-                room.serve(way, asked_for(self.size, None)[: 2 * room.count + 2], 0)
+                room.serve(way, asked_for(self.size, None, 0)[: 2 * room.count + 2], 0)
         print(
             "| seats | come | way | Python, us | tokens/s | first, ms | 95 % | a step, us | taken |"
         )
         print("|---|---|---|---|---|---|---|---|---|")
-        spoken = sum(r.last for r in asked_for(self.size, None)) / self.size.requests
+        drawn = [asked_for(self.size, None, seed) for seed in range(self.size.drawn)]
+        spoken = np.mean([request.last for requests in drawn for request in requests])
         for count in self.size.seats:
             step_us = 0.0
             for load in LOADS:
@@ -334,8 +334,9 @@ class Bench:
         print(f"texts that differ between two ways: {self.differing}")
 
     def lengths(self) -> list[list[int]]:
-        """Of each request, the tokens of its prompt and of its answer."""
-        return [[len(r.prompt), len(self.texts[r.number])] for r in asked_for(self.size, None)]
+        """Of each request as first drawn, the tokens of its prompt and of its answer."""
+        requests = asked_for(self.size, None, 0)
+        return [[len(r.prompt), len(self.texts[0, r.number])] for r in requests]
 
 
 def recorded(size: Size, way: str, extra_us: float) -> agt.Trace:

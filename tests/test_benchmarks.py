@@ -4,6 +4,7 @@ import asyncio
 import importlib
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -153,3 +154,18 @@ def test_all_ways_to_serve_say_the_same_and_the_quicker_ones_need_fewer_steps(
     assert ahead["step_us"] < continuous["step_us"]
     for way in ("continuous", "ahead"):
         assert agt.Trace.load(tmp_path / f"19_serving_{way}.json").find("choose")
+
+
+def test_each_rung_says_what_numpy_says(capsys: pytest.CaptureFixture[str]) -> None:
+    model = agt.data.load_language_model()
+    small = {"tokens": model.weights["tokens"][:64], "places": model.weights["places"][:8]}
+    layers = {name: w[:1] for name, w in model.weights.items() if w.ndim > 1 and len(w) < 64}
+    model = replace(
+        model, weights={**model.weights, **layers, **small}, vocabulary=model.vocabulary[:64]
+    )
+    loaded("tokens").main(
+        ["--device", "sim", "--slots", "2", "--steps", "3", "--turns", "1"], model
+    )
+    told = capsys.readouterr().out
+    assert told.count("2 of 2 texts as in NumPy") == 9
+    assert told.splitlines()[-1].startswith("one kernel, a block each")

@@ -161,9 +161,24 @@ __device__ int draw(const float* weight, float chance) {
     return __shfl_sync(ALL_LANES, next, chosen);
 }
 
-// The next token of each slot: of the prompt, as long as there is one (-1 ends it), then drawn. `chance` has a number
-// from 0 to 1 for each place. Token 0 ends a text, and so does place `last`. Then the seat is free: its length is -1, its
-// token -1 - token, and `going` counts one less. Grid: slots. Block: 128.
+// Says a token: that of the prompt, as long as there is one (-1 ends it), or the one that was drawn. Token 0 ends a text,
+// and so does place `last`. Then the seat is free: its length is -1, its token -1 - token, and `going` counts one less.
+// Returns the new length. For one thread.
+__device__ int say(
+    int slot, int drawn, int now, const int* prompt, const int* last,
+    int* text, int* token, int* length, int* said, int* going) {
+    int place = now + 1, given = place < CONTEXT ? prompt[slot * CONTEXT + place] : -1;
+    int next = given >= 0 ? given : drawn;
+    bool over = place >= min(last[slot], CONTEXT - 1) || (next == 0 && given < 0);
+    text[slot * CONTEXT + place] = next;
+    token[slot] = over ? -1 - next : next;
+    said[slot] = place;
+    length[slot] = over ? -1 : place;
+    if (over) atomicSub(going, 1);
+    return over ? -1 : place;
+}
+
+// The next token of each slot, drawn by `chance`, which has a number from 0 to 1 for each place. Grid: slots. Block: 128.
 extern "C" __global__ void choose(
     const float* logits, const float* heat, const float* chance, const int* prompt, const int* last,
     int* text, int* token, int* length, int* said, int* going) {
@@ -177,16 +192,8 @@ extern "C" __global__ void choose(
     for (int i = t; i < VOCABULARY; i += 128) weight[i] = expf((mine[i] - most) / fmaxf(heat[slot], 1e-3f));
     __syncthreads();
     if (t >= 32) return;
-    int next = draw(weight, chance[slot * CONTEXT + now]), place = now + 1;
-    if (t > 0) return;
-    int given = place < CONTEXT ? prompt[slot * CONTEXT + place] : -1;
-    if (given >= 0) next = given;
-    bool over = place >= min(last[slot], CONTEXT - 1) || (next == 0 && given < 0);
-    text[slot * CONTEXT + place] = next;
-    token[slot] = over ? -1 - next : next;
-    said[slot] = place;
-    length[slot] = over ? -1 : place;
-    if (over) atomicSub(going, 1);
+    int next = draw(weight, chance[slot * CONTEXT + now]);
+    if (t == 0) say(slot, next, now, prompt, last, text, token, length, said, going);
 }
 
 // Seats conversations. news has a record of 5 + CONTEXT ints for each slot: whether it is new, the number of tokens of

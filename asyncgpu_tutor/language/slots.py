@@ -27,7 +27,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.data import LanguageModel
 from asyncgpu_tutor.errors import ArrayShapeError, UsageError
 
-_SOURCE = Path(__file__).with_name("kernels.cu")
+_SOURCES = [Path(__file__).with_name(name) for name in ("kernels.cu", "talk.cu")]
 _SET, _SET_GELU, _ADD = range(3)  # as in kernels.cu
 # Numbers of a record: is it new, tokens of its prompt, place of the last token, seed, and bits of the heat.
 _BEFORE_PROMPT = 5
@@ -58,7 +58,7 @@ def slots(model: LanguageModel, count: int) -> agt.DeviceOp[Slots]:
     }
     shapes |= {"heat": (count,), "keys": keys, "values": keys}
     whole = {"prompt": places, "text": places, "news": (count, _BEFORE_PROMPT + model.context)}
-    whole |= {"token": (count,), "said": (count,), "last": (count,), "going": (1,)}
+    whole |= {"token": (count,), "said": (count,), "last": (count,), "going": (1,), "queue": (1,)}
     made = {f"weights of {name}": agt.h2d(agt.pin(w), name) for name, w in model.weights.items()}
     made |= {name: agt.zeros(shape, name=name) for name, shape in shapes.items()}
     made |= {name: agt.zeros(shape, np.int32, name=name) for name, shape in whole.items()}
@@ -89,7 +89,7 @@ class Slots:
         sizes = {"SIZE": model.size, "HEADS": model.heads, "CONTEXT": model.context}
         sizes["VOCABULARY"] = len(model.vocabulary)
         defines = "".join(f"#define {name} {value}\n" for name, value in sizes.items())
-        self._source = defines + _SOURCE.read_text(encoding="utf-8")
+        self._source = defines + "".join(file.read_text(encoding="utf-8") for file in _SOURCES)
         self._kernels: dict[str, agt.Kernel] = {}
 
     def __repr__(self) -> str:
@@ -125,6 +125,18 @@ class Slots:
             ]
         done += [self._fused(0, "gain", "tokens", _SET, "logits"), self._choose()]
         return agt.zip(*done).named("step")
+
+    def talk(self, blocks: int | None = None) -> agt.DeviceOp[Any]:
+        """Let each seat that is taken say its text to the end, in one launch of a block for each.
+
+        With fewer `blocks` than slots, a block that is done takes the next slot.
+        """
+        names = "tokens", "places", "gain_1", "qkv", "out", "gain_2", "wide", "narrow", "gain"
+        weights = [f"weights of {name}" for name in names]
+        seats = "keys", "values", "heat", "chance", "prompt", "last", "text", "token", "length"
+        given = self.model.layers, self.count, *weights, *seats, "said", "going", "queue"
+        blocks = self.count if blocks is None else blocks
+        return self._launch("talk", *given, grid=blocks, block=4 * self.model.size)
 
     def _launch(
         self, name: str, *args: Any, grid: int | tuple[int, int], block: int

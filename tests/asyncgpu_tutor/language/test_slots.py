@@ -173,3 +173,28 @@ def test_a_seat_that_is_none_is_refused(
 def test_there_is_a_slot_or_more(sim: Device, model: LanguageModel, count: Any) -> None:
     with pytest.raises(UsageError, match="one slot or more"):
         slots(model, count)
+
+
+def test_one_launch_says_all_texts_to_the_end(device: Device, model: LanguageModel) -> None:
+    talks = [([3, 4, 5], 4, 1), ([7], 2, 2), ([1] * 3, 3, 3)]
+    made = seated(model, 4, talks)  # one seat stays free
+    for blocks in (2, None):  # of four seats, a block takes several; and the queue is as it was
+        record = made.record()
+        for slot, talk in enumerate(talks):
+            made.seat(record, slot, *talk)
+        made.talk(blocks).sync()
+        texts, said = read(made, "text"), read(made, "said")
+        for slot, (prompt, last, seed) in enumerate(talks):
+            text, _ = reference_say(model, prompt, last, HEAT, chances(model, seed))
+            assert texts[slot, : said[slot] + 1].tolist() == text
+        assert not read(made, "going")[0]
+        made.admit(record).sync()
+
+
+def test_a_text_may_go_on_in_one_launch(sim: Device, model: LanguageModel) -> None:
+    made, (prompt, last, seed) = seated(model, 1, TALKS[:1]), TALKS[0]
+    for step in (Slots.step, Slots.fused_step, Slots.step, Slots.fused_step):
+        step(made).sync()
+    made.talk().sync()
+    text, _ = reference_say(model, prompt, last, HEAT, chances(model, seed))
+    assert read(made, "text")[0, : last + 1].tolist() == text

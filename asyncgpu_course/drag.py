@@ -61,13 +61,13 @@ class Dragged:
         loop, here = asyncio.get_running_loop(), copy_context()
 
         def slider(name: str, options: list[float]) -> Any:
-            def run(value: float) -> None:
+            def move_to(value: float) -> None:
                 task = loop.create_task(self.move(**{name: value}))
                 self._moves.add(task)  # or the task might be collected before it is done
                 task.add_done_callback(self._moves.discard)
 
             def moved(change: dict[str, Any]) -> None:
-                loop.call_soon_threadsafe(run, change["new"], context=here)
+                loop.call_soon_threadsafe(move_to, change["new"], context=here)
 
             now = self._wanted[name]
             how = {"description": name, "layout": {"width": "36em"}}

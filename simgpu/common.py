@@ -16,10 +16,10 @@ Kind = Literal["kernel", "memset", "h2d", "d2h", "d2d", "peer", "call", "wait", 
 def _reading(name: str) -> Any:
     """A method of NumPy's arrays that reads all of them."""
 
-    def read(self: Pinned, *args: Any, **more: Any) -> Any:
+    def read_all(self: Pinned, *args: Any, **more: Any) -> Any:
         return getattr(self.plain(), name)(*args, **more)
 
-    return read
+    return read_all
 
 
 class Pinned(np.ndarray[Any, Any]):

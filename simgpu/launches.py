@@ -207,7 +207,7 @@ class KernelLaunch:
         # What follows addresses may depend on more than its arguments.
         follows = self.function.kernel.code.follows
         if stand_in is not None and large and not follows and not self._hostile:
-            done = stand_in.launch(self.grid, self.block, self.values, self.shared_mem)
+            done = stand_in.launch_sampled(self.grid, self.block, self.values, self.shared_mem)
             if done is not None:
                 return done
         return self._started().finish(), None

@@ -66,7 +66,7 @@ class StandIn:
     reference: Reference
     above: float = LARGE  # the work from which on it is used; see `LARGE`
 
-    def launch(
+    def launch_sampled(
         self, grid: LaunchDim, block: LaunchDim, values: Values, shared_mem: int
     ) -> tuple[LaunchResult, str] | None:
         """Execute one launch, if it is large and can be checked; else None, and nothing is changed.

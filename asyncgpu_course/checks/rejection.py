@@ -65,10 +65,10 @@ def alike(*traces: agt.Trace) -> bool:
     """Tell whether traces are the same picture, to a hundredth of its width."""
     first, finest = traces[0], traces[0].metrics().makespan / 100
 
-    def close(a: agt.types.Span, b: agt.types.Span) -> bool:
+    def near(a: agt.types.Span, b: agt.types.Span) -> bool:
         return a.name == b.name and max(abs(a.start - b.start), abs(a.end - b.end)) <= finest
 
-    return all(len(t) == len(first) and all(map(close, t, first)) for t in traces)
+    return all(len(t) == len(first) and all(map(near, t, first)) for t in traces)
 
 
 @contextmanager

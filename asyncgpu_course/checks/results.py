@@ -48,14 +48,14 @@ def launched(
     `shape`, and is partitioned into blocks.
     """
 
-    def run() -> CheckedArray:
+    def compute() -> CheckedArray:
         given = [
             agt.h2d(cast(CheckedArray, arg)) if isinstance(arg, np.ndarray) else arg for arg in args
         ]
         out = agt.full(shape, full).partition(*block)
         return kernel(*given, out).last().unpartition().to_host().sync()
 
-    return call(run)
+    return call(compute)
 
 
 def one_writer(
@@ -97,14 +97,14 @@ def left_in(
     `args` are as for `launched`, the outputs with them.
     """
 
-    def run() -> tuple[CheckedArray, ...]:
+    def compute() -> tuple[CheckedArray, ...]:
         given = [
             agt.h2d(cast(CheckedArray, arg)) if isinstance(arg, np.ndarray) else arg for arg in args
         ]
         done = kernel(*given, grid=grid, block=block)
         return done.and_then(lambda arrays: agt.zip(*[agt.d2h(arrays[i]) for i in places])).sync()
 
-    return call(run)
+    return call(compute)
 
 
 def equal(got: object, expected: CheckedArray) -> None:

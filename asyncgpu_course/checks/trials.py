@@ -43,14 +43,14 @@ def counted(did: str, found: int, noun: str, right: int, why: str = "") -> None:
 def cases(judge: Judge, rows: TrialRows, words: str) -> Check:
     """A check that gives the answer, the solution's and each row to a judge. The last row has the score."""
 
-    def check(mine: Any, model: Any) -> float | None:
+    def judge_answer(mine: Any, model: Any) -> float | None:
         score = None
         for row in rows:
             with case(said(words, row)):
                 score = judge(mine, model, *row)
         return score
 
-    return check
+    return judge_answer
 
 
 def in_late_memory(judge: Judge, *row: Any, turns: int = 0) -> Check:
@@ -60,7 +60,7 @@ def in_late_memory(judge: Judge, *row: Any, turns: int = 0) -> Check:
     letting others on.
     """
 
-    def check(mine: Any, model: Any) -> float | None:
+    def judge_answer(mine: Any, model: Any) -> float | None:
         late = "memory that shows others each write late (so a fence is missing, too narrow, or on the wrong "
         if turns:
             cast(Any, agt.current_device()).step_budget = turns
@@ -72,7 +72,7 @@ def in_late_memory(judge: Judge, *row: Any, turns: int = 0) -> Check:
                 return None
             raise
 
-    return check
+    return judge_answer
 
 
 def runs(run: Callable[..., Any], judge: Judge, rows: TrialRows, words: str) -> Check:

@@ -68,14 +68,14 @@ class LocalGpu(Gpu):
         return await self._result(self._far(op, link) if link else self._worker.run(op))
 
     async def _far(self, op: DeviceOp[Any], link: Link) -> Any:
-        async def run() -> tuple[Any, float, Collection[int]]:
+        async def run_there() -> tuple[Any, float, Collection[int]]:
             try:
                 result = await self._worker.run(op)
             except Exception as error:  # noqa: BLE001 - whatever it is, it travels back
                 result = error
             return result, self.device.now(), self._worker.arrays
 
-        result = await link.carry(self.device, self.rank, op, run)
+        result = await link.carry(self.device, self.rank, op, run_there)
         if isinstance(result, Exception):
             raise result
         return result

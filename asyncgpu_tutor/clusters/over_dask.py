@@ -176,13 +176,13 @@ class DaskGpu(Gpu):
             return result, self._compared(calls)
         device = guest.device
 
-        async def run() -> tuple[Any, float, list[int]]:
+        async def run_there() -> tuple[Any, float, list[int]]:
             at = device.now() + guest.ahead if device.simulated else 0.0
             *answer, ended, kept, spans = await self._call("run", payload, guest.number, at)
             guest.take(spans)
             return answer, ended - guest.ahead, kept
 
-        result, calls = await self._cluster.link.carry(device, self.rank, op, run)
+        result, calls = await self._cluster.link.carry(device, self.rank, op, run_there)
         return result, self._compared(calls)
 
     async def welcome(self, device: Device, log: SpanLog) -> Guest | None:

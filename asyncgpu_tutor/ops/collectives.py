@@ -235,7 +235,7 @@ class Group:
             memory = context._touch(given), context._touch(got)
             facts = "exchange", self.rank(context), given.size, given.dtype
             call = CollectiveCall(*facts, *memory, to=to, origin=origin, where=where)
-            self._enqueue([(call, context)])
+            self._enqueue_parts([(call, context)])
             return arrays
 
         return Take("exchange", (x, into), act, count=2)
@@ -276,7 +276,7 @@ class Group:
                 calls.append((CollectiveCall(*facts, *ends, **options, where=where), branch))
                 results.append(result)
             try:
-                self._enqueue(calls)
+                self._enqueue_parts(calls)
             finally:
                 _join(context, branches)
             return tuple(results) if several else results[0]
@@ -308,7 +308,7 @@ class Group:
         context.stream.reuse(fork)
         return branches
 
-    def _enqueue(self, calls: Sequence[tuple[CollectiveCall, ExecutionContext]]) -> None:
+    def _enqueue_parts(self, calls: Sequence[tuple[CollectiveCall, ExecutionContext]]) -> None:
         communicator = self._communicator
         assert communicator is not None  # `rank` has refused a group without a rank here
         context = calls[0][1]

@@ -224,5 +224,5 @@ def graph_on(op: DeviceOp[T], stream: object) -> CudaGraph[T]:
     """See `DeviceOp.graph_on`."""
     mine = adopt_stream(stream)
     capture = Capture(op.label, mine, allocates=False)
-    handles = capture.run(partial(evaluate, op))
+    handles = capture.write_all(partial(evaluate, op))
     return CudaGraph[T](capture.label, mine)._captured(capture, handles)

@@ -168,7 +168,7 @@ class Prepared(Replayed[T]):
 
     def __init__(self, op: DeviceOp[T]) -> None:
         capture = Capture(op.label, current_device().default_stream, allocates=True)
-        handles = capture.run(partial(evaluate, op))
+        handles = capture.write_all(partial(evaluate, op))
         super().__init__(capture.label, capture.device)
         self._capture = capture  # keeps what its calls point at
         self._replay: DeviceReplay = capture.close()

@@ -155,13 +155,13 @@ class Capture(Run):
         return f"operation {self.label!r}, which is captured and not run,"
 
     # ------------------------------------------------------------------ capturing
-    def run(self, enqueue: Callable[[ExecutionContext], T]) -> T:
+    def write_all(self, enqueue: Callable[[ExecutionContext], T]) -> T:
         """Write down what `enqueue` would have enqueued; what it returns."""
         with self.under_way():
             return self.write_down(enqueue)
 
     def write_down(self, enqueue: Callable[[ExecutionContext], T]) -> T:
-        """A part of `run`, in a block that is `under_way`."""
+        """A part of `write_all`, in a block that is `under_way`."""
         if self.closed:
             self._refuse("an operation")
         before, this_thread.moved = this_thread.moved, self._moved

@@ -93,7 +93,7 @@ class PipelineSlot(Generic[T]):
         """Write a request to the input; `UsageError` if it is a function that does not."""
         slot = self._slot
         if not callable(request):
-            self.check(request)
+            self.check_request(request)
             slot[...] = request
             return
         written: Any = request(slot)
@@ -108,7 +108,7 @@ class PipelineSlot(Generic[T]):
                 "the array that it got, as in slot[...] = data"
             )
 
-    def launch(self, request: Request) -> None:
+    def launch_request(self, request: Request) -> None:
         """Launch the pipeline for a request."""
         self._write(request)
         self._waited_for = None
@@ -128,7 +128,7 @@ class PipelineSlot(Generic[T]):
         taken: Any = output.copy() if type(output) is np.ndarray else in_containers(_copied, output)
         return taken
 
-    def check(self, request: Request) -> None:
+    def check_request(self, request: Request) -> None:
         """Refuse what does not fit into an input; a function will write what does."""
         slot = self._slot
         if callable(request) or (

@@ -131,7 +131,7 @@ class Server(Generic[T]):
         DeviceError
             If the device failed in it.
         """
-        self._lanes[0].check(request)
+        self._lanes[0].check_request(request)
         lane = await self._begun(request)
         try:
             await lane.quiet()
@@ -226,7 +226,7 @@ class Server(Generic[T]):
                 await lane.quiet()
             if not self._open:
                 raise UsageError(CLOSED)
-            lane.launch(request)
+            lane.launch_request(request)
         except BaseException:
             self._give(lane)
             raise

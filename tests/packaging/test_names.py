@@ -15,10 +15,11 @@ CUPY = "CuPy's own word, in the tutor's protocol and in simgpu, which people use
 MAY = {"Device": CUPY, "Event": CUPY, "Graph": CUPY, "Stream": CUPY, "asarray": CUPY}
 
 MOST_FILES = 8
-# Methods of a protocol, and what the interpreter's closures are called, by their type `Evaluate`.
+# Methods of a protocol.
 METHODS = {
-    "_enqueue", "check", "close", "enqueue", "evaluate", "launch", "load", "main", "read", "run"
-}  # fmt: skip
+    "enqueue": "what a device, a replay and a communicator do with work, and what a test puts in their place",
+    "evaluate": "what computes a value: the interpreter's closures of the type `Evaluate`",
+}
 
 
 @cache

@@ -72,7 +72,7 @@ def of_kernels(
     # A large output has more elements than 16 bits can count.
     few, large = ((6, 5), (300, 300)) if blocks else ((20,), (70_000,))
 
-    def check(mine: Any, _model: Any) -> None:
+    def compare(mine: Any, _model: Any) -> None:
         kernel = as_kernel(mine, name)
         for seed, (shape, block) in product(SEEDS, rows):
             of = f"a matrix of shape {shape}" if blocks else f"n={shape[0]}"
@@ -85,7 +85,7 @@ def of_kernels(
         with case(f"{math.prod(large):,} elements"):
             _launches(kernel, make(3, large), rows[0][1])
 
-    return check
+    return compare
 
 
 def _noisy(given: Callable[[_Shape, CheckedArray, CheckedArray], _Given]) -> MakeInputs:

@@ -173,10 +173,10 @@ def _loaded_and_fetched(answer: Any, seed: int, n: int, us: float) -> WayToRun:
     load = agt.with_context(enqueue).named("load")
     fetch = agt.d2h(array.borrow()).named("fetch")
 
-    def run() -> Any:
+    def run_answer() -> Any:
         return np.asarray(call(answer, load, fetch, job(us), stream))  # raises if not there yet
 
-    return observe(run), stream, host
+    return observe(run_answer), stream, host
 
 
 def _which_way(found: WayToRun, *_sizes: float) -> None:

@@ -117,7 +117,7 @@ def reads(
     words, such as ``"(start, end)"``. Whoever returns the same as a usual mistake is told which one.
     """
 
-    def check(mine: Any, model: Any) -> None:
+    def compare(mine: Any, model: Any) -> None:
         found = list[tuple[Any, Callable[[], tuple[Any, ...]]]]()
         for words, make in cases():
             expected = model(*make())
@@ -138,7 +138,7 @@ def reads(
                     reason = next(alike, "") or _reason(gave, parts, wanted)
                     raise Rejected(f"{complaint}. {reason}" if reason else complaint)
 
-    return check
+    return compare
 
 
 def _exhibit_parts(value: Any) -> Sequence[Any]:

@@ -105,13 +105,13 @@ def _slid(answer: Any, width: int) -> Observed:
     complaint += "and leave the launch to us"
     must(not agt.d2h(sand.borrow()).sync().any(), complaint)
 
-    def launch(pile: CheckedArray, cell: int) -> list[CheckedArray]:
+    def fall(pile: CheckedArray, cell: int) -> list[CheckedArray]:
         for array, start in ((sand, pile), (where, np.full(1, cell, np.int32))):
             agt.memcpy(array.borrow(), agt.pin(start)).sync_on(stream)
         graph.launch().sync_on(stream)
         return [agt.d2h(array.borrow()).sync_on(stream) for array in (sand, waves)]
 
-    return observe(lambda: [launch(*pile) for pile in _piles(width)])
+    return observe(lambda: [fall(*pile) for pile in _piles(width)])
 
 
 def _lies_still(run: Observed, width: int) -> None:

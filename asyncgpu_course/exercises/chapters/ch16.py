@@ -39,7 +39,7 @@ def _tried(
 ) -> Callable[..., Observed]:
     """Make a function that tries an answer on so many GPUs, with what is `given`; its result comes `home`."""
 
-    def run(answer: Any, *row: Any) -> Observed:
+    def try_answer(answer: Any, *row: Any) -> Observed:
         async def attempt() -> Observed:
             async with LocalCluster("sim", None, 1, apart=True, on=fleet) as there:
                 args = given(there, *row)
@@ -58,7 +58,7 @@ def _tried(
         numbers.by_kernels(found.result, *_KNOWN)
         return found
 
-    return run
+    return try_answer
 
 
 def _calls(trace: agt.Trace) -> list[agt.types.Span]:

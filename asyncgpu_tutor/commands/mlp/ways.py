@@ -59,21 +59,21 @@ class MlpJob:
 def one_after_the_other(job: MlpJob) -> RunMlp:
     """Each batch is waited for before the next is submitted."""
 
-    async def run() -> list[_Array]:
+    async def run_in_turn() -> list[_Array]:
         return [make().sync_on(job.stream) for make in job.makers]
 
-    return run
+    return run_in_turn
 
 
 def _one_stream(job: MlpJob) -> RunMlp:
     """All batches are submitted to one stream, and waited for once."""
 
-    async def run() -> list[_Array]:
+    async def run_on_one_stream() -> list[_Array]:
         outputs = [make().async_on(job.stream) for make in job.makers]
         agt.synchronize()
         return outputs
 
-    return run
+    return run_on_one_stream
 
 
 def several_streams(job: MlpJob) -> RunMlp:
@@ -91,11 +91,11 @@ def graph(job: MlpJob) -> RunMlp:
     branches = [make().prepare().launch() for make in job.makers]
     captured = agt.overlap(*branches).graph_on(job.stream)
 
-    async def run() -> Sequence[_Array]:
+    async def run_as_graph() -> Sequence[_Array]:
         (outputs,) = await _tasks(job, [captured.launch])
         return outputs
 
-    return run
+    return run_as_graph
 
 
 async def _tasks(job: MlpJob, makers: Sequence[Callable[[], DeviceOp[T]]]) -> list[T]:

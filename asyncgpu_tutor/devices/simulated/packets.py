@@ -36,7 +36,7 @@ def _packet(c: Context, node: CallExpr, used: bool) -> Expr:
     does, at = _DOES[number], c.frame.called or node.at
     site = Site(-1, at, write=number != _USE)
 
-    def run(t: Team, m: Mask) -> None:
+    def evaluate(t: Team, m: Mask) -> None:
         region = (state := word.run(t, m)).region
         if not isinstance(region, GlobalRegion):
             return
@@ -61,7 +61,7 @@ def _packet(c: Context, node: CallExpr, used: bool) -> Expr:
         else:
             region.note_write(access, index, None)
 
-    return typed_value(c, VOID, run, node.at)
+    return typed_value(c, VOID, evaluate, node.at)
 
 
 builtins.add("__simgpu_packet", _packet)

@@ -73,13 +73,13 @@ def _total(c: Context, target: Expr, op: str, by: Expr) -> form.Total | None:
 
 def _ahead(c: Context, by: Expr) -> Evaluate:
     """Compute a value and keep it in a slot, because `x += f()` may change `x` in `f`."""
-    slot, evaluate = c.new_slot(), by.run
+    slot, compute = c.new_slot(), by.run
 
-    def run(t: Team, m: Mask) -> None:
-        t.slots[slot] = evaluate(t, m)
+    def evaluate(t: Team, m: Mask) -> None:
+        t.slots[slot] = compute(t, m)
 
     by.run, by.product = lambda t, m: t.slots[slot], None
-    return run
+    return evaluate
 
 
 def _own_operator(c: Context, node: ast.AssignExpr, target: Expr) -> Expr | None:

@@ -29,7 +29,7 @@ class Ranks:
         self._parameters += 1
         return self._parameters
 
-    def load(self) -> int:
+    def rank_of_load(self) -> int:
         """Rank of the next value from memory, or from a call."""
         self._loads += 1
         return self._block + self._loads

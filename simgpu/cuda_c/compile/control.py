@@ -118,12 +118,12 @@ class Control:
             return nothing
         self.functions(piece.steps)
 
-        def run(t: Team, m: Mask) -> Mask | None:
+        def execute(t: Team, m: Mask) -> Mask | None:
             t.meter.charge(point, m)
             evaluate(t, m)
             return m
 
-        return self._attempt(piece, piece, run)
+        return self._attempt(piece, piece, execute)
 
     def _scoped(self, step: form.Scoped) -> Execute:
         """Steps, behind which the variables of their scope are no more, even if a pointer is kept."""
@@ -179,7 +179,7 @@ class Control:
         places = [self._parks.inside(case) for case in step.cases]
         has_default = any(v is None for v in values)
 
-        def run(t: Team, m: Mask) -> Mask | None:
+        def execute(t: Team, m: Mask) -> Mask | None:
             for k, inside in enumerate(places):
                 if t.resume in inside:
                     t.left[leave] = None
@@ -206,7 +206,7 @@ class Control:
             out = join(current, t.left[leave], m)
             return out if has_default else join(out, rest, m)
 
-        return self._attempt(step, step.head, run)
+        return self._attempt(step, step.head, execute)
 
     # -- leaving
 
@@ -216,7 +216,7 @@ class Control:
         evaluate, point = self._computing(step.piece)
         target, slot = step.exit, step.slot
 
-        def run(t: Team, m: Mask) -> Mask | None:
+        def execute(t: Team, m: Mask) -> Mask | None:
             t.meter.charge(point, m)
             value: Any = evaluate(t, m)
             before = t.left[target]
@@ -225,7 +225,7 @@ class Control:
             t.left[target] = join(before, m)
             return None
 
-        return self._attempt(step, step.piece, run)
+        return self._attempt(step, step.piece, execute)
 
     # -- loops
 

@@ -91,7 +91,7 @@ def use_storage(c: Context, expr: Expr) -> Expr:
 
 def load_place(c: Context, address: Expr, origin: Origin, site: Site | None = None) -> form.Load:
     """Write into the form that a value is fetched."""
-    address.rank = c.numbers.ranks.load()
+    address.rank = c.numbers.ranks.rank_of_load()
     index, volatile = (None, False) if site is None else (site.index, site.volatile)
     return c.note(form.Load((address.node,), origin=origin, site=index, volatile=volatile))
 
@@ -185,13 +185,13 @@ def forget_storage(m: Mask, defined: Any) -> Any:
     return ~m.bits if defined is True else defined & ~m.bits
 
 
-def put(slot: int, evaluate: Evaluate) -> Evaluate:
+def put(slot: int, compute: Evaluate) -> Evaluate:
     """Give a variable its first value."""
 
-    def run(t: Team, m: Mask) -> None:
-        begin(t, m, slot, evaluate(t, m))
+    def evaluate(t: Team, m: Mask) -> None:
+        begin(t, m, slot, compute(t, m))
 
-    return run
+    return evaluate
 
 
 def _register_writer(place: RegisterPlace, ctype: CType, evaluate: Evaluate) -> Evaluate:

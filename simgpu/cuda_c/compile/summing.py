@@ -187,15 +187,15 @@ def _by_lane(node: IRValue, memory: bool = True) -> bool:
 def row(run: Evaluate) -> Evaluate:
     """Compute a value, or where turns are side by side, read its row for the turn at hand."""
 
-    def read(t: Team, m: Mask) -> Any:
+    def evaluate(t: Team, m: Mask) -> Any:
         if not t.turns:
             return run(t, m)
-        rows = t.rows.get(read)
+        rows = t.rows.get(evaluate)
         if rows is None:
-            rows = t.rows[read] = _rows(run(t, m), t.turns)
+            rows = t.rows[evaluate] = _rows(run(t, m), t.turns)
         return rows[t.turn]
 
-    return read
+    return evaluate
 
 
 def _rows(value: Any, turns: int) -> Any:

@@ -135,7 +135,7 @@ class Path:
     _carried: float = 0.0
     _charged: tuple[float, float, int, int] = (0.0, 0.0, 0, 0)
 
-    def read(self, variable: Variable) -> When:
+    def known_of(self, variable: Variable) -> When:
         """When a variable can be used."""
         known = self._known.get(variable)
         if known is None:
@@ -168,7 +168,7 @@ class Path:
     def select(self, test: When, *sides: dict[Variable, When]) -> None:
         """Each variable has the value of one side, or its own."""
         for variable in dict.fromkeys(v for side in sides for v in side):
-            given = [side.get(variable) or self.read(variable) for side in sides]
+            given = [side.get(variable) or self.known_of(variable) for side in sides]
             when = last((test.later(SELECT), *given))
             self.use(when)
             self.assign(variable, when)

@@ -71,7 +71,7 @@ class DependentLoads:
         if loaded:
             self._depths[variable] = max(self._depths.get(variable, 0), nesting)
 
-    def load(self, charge: Charge, reads: frozenset[Variable]) -> None:
+    def add_load(self, charge: Charge, reads: frozenset[Variable]) -> None:
         """A load in a piece of code, whose address or branch depends on these variables."""
         self._loads[charge] |= reads
 

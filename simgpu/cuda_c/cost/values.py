@@ -142,7 +142,7 @@ def _charge_load(s: State, at: CostFacts, origin: Origin, site: int | None) -> N
         s.at_hand.add(at.key)
     s.pay(form.Price(), unit=MEMORY)
     if not origin.near:
-        s.loads.load(s.charge, at.reads.union(*s.control))
+        s.loads.add_load(s.charge, at.reads.union(*s.control))
         s.loaded += 1
 
 

@@ -77,7 +77,7 @@ def _steps(s: State, steps: Sequence[form.Instruction]) -> None:
 def _when(s: State, node: form.IRValue, issued: float) -> When:
     """When a value can be used that so many instructions have been issued for."""
     if isinstance(node, form.Read):
-        return s.path.read(node.variable)
+        return s.path.known_of(node.variable)
     when = last((s.path.base, *(s.of(part).when for part in node.parts)))
     if type(node) is form.IRValue:
         if node.parts and node.parts[0] in s.chosen:

@@ -92,7 +92,7 @@ class _Item:
 def device_part(source: str) -> DeviceCode:
     """The device's part of a source; a source without anything else comes back as it is."""
     with nesting(Source(source)):
-        return _HostCodeReader(source).read()
+        return _HostCodeReader(source).read_code()
 
 
 def text_for_compiler(source: str) -> str:
@@ -118,7 +118,7 @@ class _HostCodeReader:
         self.kernels: dict[str, None] = {}
         self.aside: dict[str, str] = {}
 
-    def read(self) -> DeviceCode:
+    def read_code(self) -> DeviceCode:
         self._scan()
         self.marks = self._with_macros(MARKS)
         self.launched = self._with_macros({"__global__"})

@@ -9,7 +9,9 @@ record of who is new comes in, every seat gets a token, the tokens go out. The w
 - one by one: a single seat, and the next request sits down when the one before is over;
 - batches: those who are here sit down together, and the next batch begins when the last of them is over;
 - continuous: whoever is over leaves, and the next request has the seat in the next step;
-- ahead: the same, and the next step is launched before anybody looks at what this one said.
+- ahead: the same, and the next step is launched before anybody looks at what this one said;
+- no host: all at once, in one launch of `Slots.talk`, with a slot for each request. Its blocks take one after
+  the other from a queue, and all texts come back in the end.
 
 Requests come all at once, and at random, at 60 and 90 % of what continuous serving could take. Python does
 as little as it can in a step, and then 20 and 50 us more, which stand for what a real server does: turning
@@ -128,9 +130,10 @@ class Room:
 
     def now(self) -> float:
         """In us since serving began."""
-        return self._clock() - self._begun
+        return self.clock() - self._begun
 
-    def _clock(self) -> float:
+    def clock(self) -> float:
+        """The device's time if it's simulated, else that of the machine, in us."""
         return self.device.now() if self.device.simulated else time.perf_counter() * 1e6
 
     def idle(self, us: float) -> None:
@@ -200,7 +203,7 @@ class Room:
         """Serve all requests in a way, and return how long it took, in us."""
         self.number = self.taken = 0
         self.extra_us = extra_us
-        self._begun = self._clock()
+        self._begun = self.clock()
         if way == "ahead":
             self.ahead(requests)
         else:
@@ -217,6 +220,7 @@ class Size:
     requests: int
     prompts: tuple[int, int]
     mean: float  # length of an answer
+    blocks: tuple[int, ...] = (8, 32, 132)
     drawn: int = DRAWN
 
 
@@ -229,7 +233,7 @@ def quick() -> Size:
     """A model without layers, which is quickly interpreted."""
     model = load_language_model()
     weights = {name: w[:0] if name in _OF_LAYERS else w for name, w in model.weights.items()}
-    return Size(_endless(replace(model, weights=weights)), (2,), 6, (2, 4), 4.0, drawn=1)
+    return Size(_endless(replace(model, weights=weights)), (2,), 6, (2, 4), 4.0, (2,), drawn=1)
 
 
 def _endless(model: LanguageModel) -> LanguageModel:
@@ -264,6 +268,50 @@ class Bench:
         self.differing = 0
         self.alone = Room(size.model, 1)
         self.rooms = {count: Room(size.model, count) for count in size.seats}
+        self.all_seats = slots(size.model, size.requests).sync()
+
+    def check(self, seed: int, number: int, answer: list[int]) -> None:
+        """Count an answer that differs from what another way was told."""
+        self.differing += self.texts.setdefault((seed, number), answer) != answer
+
+    def kept(self, row: dict[str, Any]) -> dict[str, Any]:
+        """Keep a row, and print it."""
+        self.rows.append(row)
+        half, late = row["first_us"][10] / 1e3, row["first_us"][19] / 1e3
+        come = "at once" if row["load"] is None else f"{row['load']:.0%}"
+        numbers = f"{row['tokens_a_second']:,} | {half:.2f} | {late:.2f} | {row['step_us']:.1f}"
+        first = f"| {row['seats']} | {come} | {row['way']} | {row['python_us']} |"
+        print(first, numbers, f"| {row['taken']:.2f} |", flush=True)
+        return row
+
+    def without_host(self, blocks: int) -> None:
+        """All requests in one launch."""
+        made, took, said, spoken = self.all_seats, list[float](), 0, 0
+        record = made.record()
+        out = {name: agt.pinned(made.arrays[name].shape, np.int32) for name in ("text", "said")}
+        copies = [agt.d2h(made.arrays[name].borrow(), out=host) for name, host in out.items()]
+        launch = agt.zip(made.admit(record), made.talk(blocks), *copies).prepare().launch()
+        stream = agt.create_stream()
+        launch.sync_on(stream)  # a warm-up, with nobody there
+        for seed in range(self.size.drawn):
+            requests = asked_for(self.size, None, seed)
+            for r in requests:
+                made.seat(record, r.number, r.prompt, r.last, r.number, HEAT)
+            begun = self.alone.clock()
+            launch.sync_on(stream)
+            took.append(self.alone.clock() - begun)
+            texts, ends = out["text"].tolist(), out["said"].tolist()
+            for r in requests:
+                answer = texts[r.number][len(r.prompt) : ends[r.number] + 1]
+                self.check(seed, r.number, answer)
+                said, spoken = said + len(answer), spoken + r.last
+        us = sum(took)
+        self.kept({
+            "seats": blocks, "way": "no host", "load": None, "python_us": 0, "tokens": said,
+            "tokens_a_second": round(said / us * 1e6), "steps": len(took),
+            "step_us": round(us * blocks / spoken, 2),
+            "taken": blocks, "first_us": [round(us / len(took))] * 21,
+        })  # fmt: skip
 
     def row(
         self, count: int, way: str, load: float | None, rate: float | None, extra_us: float
@@ -279,8 +327,7 @@ class Bench:
             waits += [request.first - request.at for request in requests]
             for request in requests:
                 said += len(request.answer)
-                before = self.texts.setdefault((seed, request.number), request.answer)
-                self.differing += before != request.answer
+                self.check(seed, request.number, request.answer)
         first = np.array(waits)
         row = {
             "seats": count, "way": way, "load": load, "python_us": extra_us, "tokens": said,
@@ -289,21 +336,7 @@ class Bench:
             # From the soonest to the latest, in twenty equal parts.
             "first_us": [round(us) for us in np.percentile(first, np.linspace(0, 100, 21)).tolist()],
         }  # fmt: skip
-        self.rows.append(row)
-        come = "at once" if load is None else f"{load:.0%}"
-        half, late = np.percentile(first, (50, 95)) / 1e3
-        cells = [
-            count,
-            come,
-            way,
-            extra_us,
-            f"{row['tokens_a_second']:,}",
-            f"{half:.2f}",
-            f"{late:.2f}",
-        ]
-        cells += [f"{row['step_us']:.1f}", f"{row['taken']:.2f}"]
-        print("|", " | ".join(map(str, cells)), "|", flush=True)
-        return row
+        return self.kept(row)
 
     def run(self) -> None:
         """Everything, after a warm-up."""
@@ -327,6 +360,8 @@ class Bench:
             for extra_us in EXTRA_US:
                 for way in ("continuous", "ahead"):
                     self.row(count, way, None, None, extra_us)
+        for blocks in self.size.blocks:
+            self.without_host(blocks)
         lengths = [len(text) for text in self.texts.values()]
         print(
             f"\nanswers of {min(lengths)} to {max(lengths)} tokens, {np.mean(lengths):.1f} on average"

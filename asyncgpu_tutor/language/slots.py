@@ -15,7 +15,6 @@ It breaks if anybody writes to the record before the step that reads it is over.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,6 +31,7 @@ _SET, _SET_GELU, _ADD = range(3)  # as in kernels.cu
 # Numbers of a record: is it new, tokens of its prompt, place of the last token, seed, and bits of the heat.
 _BEFORE_PROMPT = 5
 _AS_IT_IS = -1  # of the heat: the bits of no number from 0 on
+_MOST_HEAT = 1000  # all tokens are equally likely long before
 
 
 def slots(model: LanguageModel, count: int) -> agt.DeviceOp[Slots]:
@@ -224,27 +224,16 @@ class Slots:
         seed : int
             Decides what is drawn, together with the place, whoever else is there: see `chances`.
         heat : float, optional
-            What its logits are divided by, from 0 on; by default as it was in that slot.
+            What its logits are divided by, from 0 to 1000; by default as it was in that slot.
 
         Raises
         ------
         UsageError
             If there is no such slot, or a token that the model doesn't have, or the prompt doesn't fit.
         """
-        most = self.model.context - 1
-        last = most if last is None else last
+        last = self.model.context - 1 if last is None else last
         self._check(slot)
-        if not 1 <= len(prompt) <= last <= most:
-            raise UsageError(
-                f"a text has at least one token of a prompt, at most {most + 1} in all, and ends at a place "
-                f"behind its prompt: got a prompt of {len(prompt)} that should end at place {last}"
-            )
-        if not all(0 <= token < len(self.model.vocabulary) for token in prompt):
-            raise UsageError(
-                f"tokens are 0 to {len(self.model.vocabulary) - 1}, and got {prompt!r}"
-            )
-        if heat is not None and not 0 <= heat < math.inf:
-            raise UsageError(f"the heat is a number from 0 on, and got {heat!r}")
+        check_text(self.model, prompt, last, heat)
         bits = _AS_IT_IS if heat is None else np.float32(heat).view(np.int32)
         bits_of_seed = np.uint32(seed & 0xFFFFFFFF).view(np.int32)
         record[slot, :_BEFORE_PROMPT] = 1, len(prompt), last, bits_of_seed, bits
@@ -272,6 +261,20 @@ class Slots:
         given = "news", "prompt", "last", "heat", "chance", "text", "token", "length", "going"
         copy = agt.memcpy(self.arrays["news"].borrow(), record)
         return agt.zip(copy, self._launch("admit", *given, grid=self.count, block=128))
+
+
+def check_text(model: LanguageModel, prompt: Sequence[int], last: int, heat: float | None) -> None:
+    """`UsageError` if a model can't say such a text: see `Slots.seat`."""
+    most = model.context - 1
+    if not 1 <= len(prompt) <= last <= most:
+        raise UsageError(
+            f"a text has at least one token of a prompt, at most {most + 1} in all, and ends at a place "
+            f"behind its prompt: got a prompt of {len(prompt)} that should end at place {last}"
+        )
+    if not all(0 <= token < len(model.vocabulary) for token in prompt):
+        raise UsageError(f"tokens are 0 to {len(model.vocabulary) - 1}, and got {prompt!r}")
+    if heat is not None and not 0 <= heat <= _MOST_HEAT:
+        raise UsageError(f"the heat is a number from 0 to {_MOST_HEAT}, and got {heat!r}")
 
 
 def chances(model: LanguageModel, seed: int) -> npt.NDArray[np.float32]:

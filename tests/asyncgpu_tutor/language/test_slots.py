@@ -11,6 +11,7 @@ from asyncgpu_tutor.data import LanguageModel, reference_say
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.language import Slots, chances, slots
+from tests.asyncgpu_tutor.language.small_model import small_model
 
 SIZE, HEADS, LAYERS, CONTEXT, VOCABULARY = 32, 2, 2, 24, 40
 Step = Callable[[Slots], agt.DeviceOp[Any]]
@@ -19,21 +20,7 @@ STEPS = pytest.mark.parametrize("step", [Slots.step, Slots.fused_step])
 
 @pytest.fixture(scope="module")
 def model() -> LanguageModel:
-    random = np.random.default_rng(5)
-    shapes = {
-        "tokens": (VOCABULARY, SIZE),
-        "places": (CONTEXT, SIZE),
-        "qkv": (LAYERS, 3 * SIZE, SIZE),
-        "out": (LAYERS, SIZE, SIZE),
-        "wide": (LAYERS, 4 * SIZE, SIZE),
-        "narrow": (LAYERS, SIZE, 4 * SIZE),
-    }
-    weights = {name: random.normal(0, shape[-1] ** -0.5, shape) for name, shape in shapes.items()}
-    gains = {"gain_1": (LAYERS, SIZE), "gain_2": (LAYERS, SIZE), "gain": (SIZE,)}
-    weights |= {name: random.normal(1, 0.1, shape) for name, shape in gains.items()}
-    floats = {name: weight.astype(np.float32) for name, weight in weights.items()}
-    letters = tuple(chr(97 + i) for i in range(VOCABULARY))
-    return LanguageModel(letters, floats, HEADS, np.zeros((0, 3), np.float32))
+    return small_model(SIZE, HEADS, LAYERS, CONTEXT, VOCABULARY)
 
 
 # Of each: prompt, place of the last token, seed.
@@ -142,9 +129,9 @@ def test_who_is_in_no_seat_can_leave_it(sim: Device, model: LanguageModel) -> No
 
 
 @pytest.mark.parametrize("heat", [-1.0, float("nan"), float("inf")])
-def test_a_heat_is_a_number_from_0_on(sim: Device, model: LanguageModel, heat: float) -> None:
+def test_a_heat_that_is_none_is_refused(sim: Device, model: LanguageModel, heat: float) -> None:
     made = slots(model, 2).sync()
-    with pytest.raises(UsageError, match="heat"):
+    with pytest.raises(UsageError, match="heat is a number from 0"):
         made.seat(made.record(), 0, [1], 3, heat=heat)
 
 

@@ -20,7 +20,7 @@ WHOLE = {
     "asyncgpu_tutor": 22_150,
     "asyncgpu_course": 10_150,
     "simgpu": 24_900,
-    "tests": 27_950,
+    "tests": 28_400,
     "course": 44_500,
     "tools": 7_750,
     "benchmarks": 9_800,

@@ -12,16 +12,18 @@ from asyncgpu_course.exercises.exercise import Exercise
 from asyncgpu_course.guesses import Revealed, guess, reveal, score
 from asyncgpu_course.outcome import Outcome, OutcomeWords
 from asyncgpu_course.several import several
-from asyncgpu_course.shown import shown
+from asyncgpu_course.shown import LaneBar, draw_lanes, shown
 
 __all__ = [
     "Exercise",
+    "LaneBar",
     "Outcome",
     "OutcomeWords",
     "Rejected",
     "Revealed",
     "check",
     "drag",
+    "draw_lanes",
     "forget",
     "guess",
     "hint",

@@ -26,7 +26,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course import check, guess, hint, progress, reveal, score, solution
+from asyncgpu_course import check, guess, hint, progress, reveal, score, shown, solution
 
 device = agt.use("auto")
 device
@@ -110,13 +110,15 @@ def too_dark(c):
 
 def hang_up(**pictures):
     """Draw pictures side by side, with the same black and the same white."""
-    axes = plt.subplots(1, len(pictures), figsize=(9, 1 + 5.4 / len(pictures)))[1]
-    for ax, (name, picture) in zip(axes, pictures.items(), strict=True):
-        ax.imshow(picture.reshape(1250, 1600), cmap="inferno", vmin=0, vmax=1)
-        ax.set(xticks=[], yticks=[], title=name.replace("_", " "))
-        print(f"{name.replace('_', ' ')}: brightness {picture.mean():.2f}", end=". ")
-    plt.tight_layout()
-    plt.show()
+    figure, row = plt.subplots(1, len(pictures), figsize=(9, 1 + 5.4 / len(pictures)))
+    bright = []
+    for axes, (name, picture) in zip(row, pictures.items(), strict=True):
+        axes.imshow(picture.reshape(1250, 1600), cmap="inferno", vmin=0, vmax=1)
+        axes.set(xticks=[], yticks=[], title=name.replace("_", " "))
+        bright.append(f"{name.replace('_', ' ')} {picture.mean():.2f}")
+    figure.tight_layout()
+    caption = f"How bright they are, from 0 to 1: {', '.join(bright)}."
+    shown(figure, f"Swirls of a Julia set, side by side: {len(row)} pictures.", caption)
 
 
 def on_the_device(kernel, x):

@@ -19,7 +19,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course import check, guess, hint, progress, reveal, score, solution
+from asyncgpu_course import check, guess, hint, progress, reveal, score, shown, solution
 
 device = agt.use("auto")
 device
@@ -225,11 +225,12 @@ extern "C" __global__ void paint(unsigned int n, unsigned int* out)
 n = 256 * 256
 pixels = paint(n, agt.zeros(n, np.uint32).partition(256)).output().to_host().sync()
 
-plt.figure(figsize=(4, 4))
-plt.imshow(pixels.reshape(256, 256), cmap="magma")
-plt.axis("off")
-plt.show()
-print(f"{n:,} pixels, each by a thread of its own, in {len(np.unique(pixels))} shades.")
+figure, axes = plt.subplots(figsize=(4, 4))
+axes.imshow(pixels.reshape(256, 256), cmap="magma")
+axes.axis("off")
+shades = len(np.unique(pixels))
+told = f"{n:,} pixels, each by a thread of its own, in {shades} shades."
+shown(figure, "What your kernel painted.", told)
 
 # %% [markdown] id=paint-read
 # One line did that! Change `^` to `&`, then to `|`, and then write a line of your own, such as `(row * col) % 256`. (Chapter 14 paints the Mandelbrot set.)
@@ -919,23 +920,24 @@ def draw_plane(filled, wide, tall):
     """The blocks, laid over the matrix."""
     has_element = np.zeros((tall * 16, wide * 16))
     has_element[: filled.shape[0], : filled.shape[1]] = 1
-    plt.figure(figsize=(6.4, 4.8))
-    plt.imshow(has_element, cmap="Oranges", vmin=0, vmax=2.2)
-    plt.vlines([15.5, 31.5, 47.5], -0.5, 47.5, color="0.4", linewidth=1)
-    plt.hlines([15.5, 31.5], -0.5, 63.5, color="0.4", linewidth=1)
+    figure, axes = plt.subplots(figsize=(6.4, 4.8))
+    axes.imshow(has_element, cmap="Oranges", vmin=0, vmax=2.2)
+    axes.vlines([15.5, 31.5, 47.5], -0.5, 47.5, color="0.4", linewidth=1)
+    axes.hlines([15.5, 31.5], -0.5, 63.5, color="0.4", linewidth=1)
     right, bottom = [-0.5, 49.5, 49.5, -0.5, -0.5], [-0.5, -0.5, 39.5, 39.5, -0.5]
-    plt.plot(right, bottom, color="black", linewidth=2.5)
+    axes.plot(right, bottom, color="black", linewidth=2.5)
     for x, y in np.ndindex(wide, tall):
-        told = f"blockIdx.x = {x}\nblockIdx.y = {y}"
-        plt.text(16 * x + 7.5, 16 * y + 3.5, told, ha="center", va="center", fontsize=8)
-    plt.xticks([0, 15, 31, 49, 63])
-    plt.yticks([0, 15, 31, 39, 47])
-    plt.xlabel("col")
-    plt.ylabel("row")
-    plt.show()
+        name = f"blockIdx.x = {x}\nblockIdx.y = {y}"
+        axes.text(16 * x + 7.5, 16 * y + 3.5, name, ha="center", va="center", fontsize=8)
+    axes.set(xticks=[0, 15, 31, 49, 63], yticks=[0, 15, 31, 39, 47], xlabel="col", ylabel="row")
     inside, outside = has_element.sum(), (has_element == 0).sum()
-    print(f"Orange: {inside:,.0f} threads with an element, inside the matrix (the thick line).")
-    print(f"Pale: {outside:,} threads that the bounds check sends home.")
+    shown(
+        figure,
+        f"A matrix of 40 rows and 50 columns below {wide} x {tall} blocks of 16 x 16 threads, which "
+        "stick out on the right and at the bottom.",
+        f"Orange: {inside:,.0f} threads with an element, inside the matrix (the thick line). "
+        f"Pale: {outside:,} threads that the bounds check sends home.",
+    )
 
 # %% id=01-plane guess
 # How many threads does the device start for this matrix of 40 rows and 50 columns? Type a number.

@@ -22,17 +22,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course import (
-    check,
-    guess,
-    hint,
-    progress,
-    reveal,
-    score,
-    shown,
-    solution,
-    solved,
-)
+from asyncgpu_course import check, guess, hint, progress, reveal, score, shown, solution
 from asyncgpu_tutor.commands import mlp as ours
 
 device = agt.use("auto")
@@ -227,6 +217,8 @@ check("07-chain", chain)
 # From here on the page uses your accepted answers, or the course's.
 
 # %% id=mlp
+from asyncgpu_course import solved
+
 chain = solved("07-chain", chain)
 
 
@@ -633,11 +625,18 @@ enough = 1 + int(np.argmax(np.cumsum(np.sort(stencil)[::-1]) > digits.threshold)
 
 
 def draw_stencil():
-    plt.imshow(stencil.reshape(8, 8), cmap="RdBu_r", vmin=-4.5, vmax=4.5)
-    plt.colorbar(label="adds to the score")
-    plt.title("All that the network knows")
-    plt.show()
-    print("The largest of the 64 numbers:", *np.sort(stencil)[:-6:-1].round(2))
+    figure, axes = plt.subplots(figsize=(5, 3.8))
+    colours = axes.imshow(stencil.reshape(8, 8), cmap="RdBu_r", vmin=-4.5, vmax=4.5)
+    figure.colorbar(colours, label="adds to the score")
+    axes.set_title("All that the network knows")
+    largest = ", ".join(f"{number:.2f}" for number in np.sort(stencil)[:-6:-1])
+    told = f"The largest of the 64 numbers: {largest}."
+    (up, right), (down, left) = (divmod(at(stencil), 8) for at in (np.argmax, np.argmin))
+    words = (
+        "8 x 8 pixels, red where black adds to the score and blue where it takes away. The reddest is in "
+        f"row {up}, column {right}, and the bluest in row {down}, column {left}."
+    )
+    shown(figure, words, told)
 
 
 reveal("07-pixels", f"{enough}", draw_stencil, lonely=float(lonely))
@@ -737,7 +736,7 @@ whose = "your" if own is race else "our"
 go = own(mlp, eight, w0, w1)
 lap = await recorded(go)
 us = [f"{max(span.end for span in t.device_spans):.0f}" for t in (loop, as_graph, lap)]
-titles = ["four batches, a plain loop", "four, your graph", f"eight, {whose} race"]
+titles = ["four batches, a plain loop", "four, in a graph", f"eight, {whose} race"]
 agt.compare_timelines(
     [loop, as_graph, lap],
     titles,
@@ -793,7 +792,7 @@ eight[7][-len(mine) :] = mine
 answers = (await go())[7]
 show(eight[7][-8:], answers[-8:])
 taken = ["a 3" if score > digits.threshold else "no 3" for score in answers[-3:]]
-print(f"{whose} race looks at 512 pictures in {us[2]} µs. Yours are:", *taken)
+print(f"The race looks at 512 pictures in {us[2]} µs. Yours are:", *taken)
 
 # %% id=check-yours tags=asserts
 due = np.maximum(mine @ digits.w0 @ digits.w1, 0)
@@ -897,7 +896,7 @@ reveal("07-handles", counts)
 # | The weights are loaded once, and all requests use them | `upload`, `share` |
 # | Each request is a pipeline | `mlp`: `zip`, `and_then`, `to_host` |
 # | Requests are at work at the same time | tasks, or the branches of a graph |
-# # | Calls are written down once | `prepare`, `graph_on` |
+# | Calls are written down once | `prepare`, `graph_on` |
 # | Requests are put together | your race, and `agt.Server` of [chapter 06](06_await.ipynb) |
 # | Kernels that use the device well | [02c](02c_tiles.ipynb), and the profiler of [chapter 08](08_profiling.ipynb) |
 

@@ -15,21 +15,13 @@
 # %% id=setup
 import asyncio
 from dataclasses import replace
+from itertools import accumulate
 
 import matplotlib.pyplot as plt
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course import (
-    check,
-    guess,
-    hint,
-    progress,
-    reveal,
-    score,
-    solution,
-    solved,
-)
+from asyncgpu_course import check, guess, hint, progress, reveal, score, shown, solution
 from asyncgpu_course.exhibits import report
 from asyncgpu_course.recorded_ranges import watched
 from asyncgpu_tutor import ranges
@@ -71,6 +63,8 @@ device
 # For how many of these 193 µs is the GPU at work?
 
 # %% id=08-share reveal
+from asyncgpu_course import LaneBar, draw_lanes, solved
+
 annotated = agt.Trace.from_nsys(agt.Trace.recorded_file("heat_annotated.sqlite"))
 begins = [span.start for span in annotated.find("step") if span.kind == "range"]
 one_step = annotated.between(begins[30], begins[31]).from_first()
@@ -78,23 +72,28 @@ calls = [span for span in one_step if span.kind == "call"]
 (step_,), (new_,), (change_,) = (one_step.find(name) for name in ("step", "stencil", "is it still?"))
 
 
+ORANGE, GREEN, BLUE = "#f0b840", "#6fd3b0", "#9ad5f7"
+
+
 def draw_step():
-    colours = ["tab:orange"] * 4 + ["tab:green"] * 5 + ["tab:blue"]
-    _, axes = plt.subplots(figsize=(9, 2.8))
-    for y, spans in zip((1, 0), (calls, one_step.device_spans)):
-        axes.broken_barh([(s.start, s.duration) for s in spans], (y - 0.25, 0.5), facecolors=colours)
+    lines = ("new", new_.start, new_.end), ("change", change_.start, change_.end)
+    lines = [*zip((*lines, ("assign", change_.end, step_.end)), (ORANGE, GREEN, BLUE))]
+    colours = [ORANGE] * 4 + [GREEN] * 5 + [BLUE]
+    works = one_step.device_spans
+    figure, axes = plt.subplots(figsize=(9, 2.4))
+    lanes = [("lines", [LaneBar(start, end, colour, line) for (line, start, end), colour in lines])]
+    for lane, spans in ("host's calls", calls), ("GPU", works):
+        lanes.append((lane, [LaneBar(s.start, s.end, colour) for s, colour in zip(spans, colours)]))
+    draw_lanes(axes, lanes)
     words = "add", "add", "add", "divide", "sub", "abs", "max", "", "copy", "copy"
-    for span, word in zip(one_step.device_spans, words):
-        axes.text(span.start + (4 if word == "max" else 1), -0.32, word, ha="center", va="top")
-    of_lines = (new_.start, new_.end), (change_.start, change_.end), (change_.end, step_.end)
-    for (a, b), word, colour in zip(of_lines, ("new", "change", "assign"), (*colours[::4][:2], "tab:blue")):
-        axes.hlines(1.5, a + 0.5, b - 0.5, color=colour, linewidth=3)
-        axes.text((a + b) / 2, 1.58, word, ha="center", va="bottom", color=colour)
-    axes.set(yticks=[1, 0], yticklabels=["host's calls", "GPU"], ylim=(-0.75, 2), xlabel="µs")
+    for span, word in zip(works, words):
+        axes.text(span.start + (4 if word == "max" else 1), 2.42, word, ha="center", va="top")
+    axes.set(xlim=(0, None), ylim=(2.9, -0.5), xlabel="µs")
     axes.set_title("The plate on an H200: step 30 of sixty. Colours: the line that asks for it")
-    axes.spines[["top", "right"]].set_visible(False)
-    plt.show()
-    print(f"{len(calls)} calls, and {len(one_step.device_spans)} pieces of work for the GPU")
+    told = f"{len(calls)} calls, and {len(works)} pieces of work for the GPU"
+    each = "; ".join(f"{line} from {start:.0f} to {end:.0f} µs" for (line, start, end), _ in lines)
+    alt = f"Three lines of the program, one after the other: {each}. Below them, {told}. Each is short, and "
+    shown(figure, f"{alt}comes right after its call: {', '.join(filter(None, words))}.", f"{told}.")
 
 
 m = one_step.metrics()
@@ -372,8 +371,8 @@ assert [round(us) for us in solved("08-stats")(report("G"), "sgemm_naive")] == [
 
 # %% id=large-look
 print(f"{len(swarm):,} spans")
-shown = [span for span in swarm if not span.name.startswith("cub::")]
-replace(swarm, spans=shown).plot(
+without = [span for span in swarm if not span.name.startswith("cub::")]
+replace(swarm, spans=without).plot(
     title="swarm.py on an H100",
     lanes=("host", "streams"),
     lesson="The host's rows, from the top: steps, their parts, and calls. Thin bars "
@@ -386,16 +385,12 @@ replace(swarm, spans=shown).plot(
 
 # %% id=large-curve
 wide = np.array(durations(swarm, "step")) / 1000
-plt.figure(figsize=(8, 2))
-plt.plot(range(1, 161), wide)
-plt.ylim(0, 4.5)
-plt.annotate(f"step 100: {wide[99]:.0f} ms", (102, 4.1))
-plt.title("How long each step takes")
-plt.xlabel("step")
-plt.ylabel("ms")
-plt.show()
-for i in (2, 40, 80, 120, 160):
-    print(f"step {i:3}: {wide[i - 1]:.1f} ms")
+figure, axes = plt.subplots(figsize=(8, 2))
+axes.plot(range(1, 161), wide)
+axes.annotate(f"step 100: {wide[99]:.0f} ms", (102, 4.1))
+axes.set(title="How long each step takes", xlabel="step", ylabel="ms", ylim=(0, 4.5))
+some = [f"step {i}: {wide[i - 1]:.1f} ms" for i in (2, 40, 80, 120, 160)]
+shown(figure, "A curve with one spike, at step 100.", ", ".join(some))
 
 # %% [markdown] id=large-read
 # The author is right. So what about the hole? Ask what ended it:
@@ -505,7 +500,7 @@ def spent(trace, name):
 
 
 look = spent(annotated, "is it still?")
-print(f"of {pace(annotated):.0f} µs for a step, `is it still?` has {look:.0f}")
+print(f"of {pace(annotated):.0f} µs for a step, 'is it still?' has {look:.0f}")
 
 # %% id=08-wait guess within=0.14
 # `is it still?` is the line with `change`, and takes 90 µs. If the host never had to wait for the GPU there, how many would be left?
@@ -513,25 +508,19 @@ print(f"of {pace(annotated):.0f} µs for a step, `is it still?` has {look:.0f}")
 # %% id=08-wait reveal
 a_look = one_step.between(change_.start, change_.end).from_first()
 (waiting,) = [span for span in a_look if span.kind == "wait"]
-called = [(s.start, s.duration) for s in a_look if s.kind == "call"]
-working = [(s.start, s.duration) for s in a_look.device_spans]
+called = [span for span in a_look if span.kind == "call"]
 
 
 def draw_look():
-    _, axes = plt.subplots(figsize=(9, 2.4))
-    axes.broken_barh([(0, change_.duration)], (0.75, 0.5), facecolors="white", edgecolors="gray", hatch="///")
-    axes.broken_barh(called, (0.75, 0.5), facecolors="tab:green")
-    axes.broken_barh([(waiting.start, waiting.duration)], (0.75, 0.5), facecolors="tab:red")
-    axes.broken_barh(working, (-0.25, 0.5), facecolors="tab:green")
-    labels = [(38, "Python and CuPy", "gray"), (57, "call", "tab:green")]
-    labels += [(waiting.start + 1, "wait", "tab:red")]
-    for x, word, colour in labels:
-        axes.text(x, 1.3, word, ha="center", va="bottom", color=colour)
-    axes.set(yticks=[1, 0], yticklabels=["host", "GPU"], ylim=(-0.5, 1.8), xlabel="µs")
-    axes.set_title("One look: `is it still?` in step 30")
-    axes.spines[["top", "right"]].set_visible(False)
-    plt.show()
-    print(f"{len(called)} calls, one wait, and what is hatched, between them")
+    host = [LaneBar(0, change_.duration, "white", meaning="Python and CuPy", hatch="///")]
+    host += [LaneBar(s.start, s.end, GREEN, meaning="a call") for s in called]
+    host += [LaneBar(waiting.start, waiting.end, "#d55e00", meaning="the wait")]
+    figure, axes = plt.subplots(figsize=(8, 1.8))
+    gpu = [LaneBar(s.start, s.end, GREEN) for s in a_look.device_spans]
+    draw_lanes(axes, [("host", host), ("GPU", gpu)])
+    axes.set(xlabel="µs", title='One "is it still?", in step 30')
+    told = f"{len(called)} calls, one wait, and Python and CuPy between them"
+    shown(figure, f"The host, from left to right: {told}, which take the most. The GPU has five short bars.")
 
 
 looks = [span for span in annotated.find("is it still?") if span.kind == "range"][20:40]
@@ -626,20 +615,17 @@ check("08-enough", enough)
 # %% id=draw-enough tags=helpers
 def draw_enough(once, old, new):
     n = np.logspace(1, 7, 200)
-    plt.figure(figsize=(9, 2.6))
-    plt.semilogx(n, (once + n * old) / (once + n * new))
-    for steps, text in ((60, "your colleague's 60"), (1e6, "a million")):
-        gain = (once + steps * old) / (once + steps * new)
-        plt.plot(steps, gain, "o", color="tab:red")
-        plt.annotate(f"{text}: {gain:.2f}", (steps, gain), (steps, gain + 0.4), ha="center")
-    plt.ylim(0.5, 7)
-    plt.title("How many times as fast is the repaired plate?")
-    plt.xlabel("steps of a run")
-    plt.gca().spines[["top", "right"]].set_visible(False)
-    plt.show()
-    for steps in (60, 1e3, 1e4, 1e5, 1e6):
-        gain = (once + steps * old) / (once + steps * new)
-        print(f"{steps:11,.0f} steps: {gain:.2f} times as fast")
+    gains = [(k, (once + k * old) / (once + k * new)) for k in (60, 1e3, 1e4, 1e5, 1e6)]
+    figure, axes = plt.subplots(figsize=(9, 2.6))
+    axes.semilogx(n, (once + n * old) / (once + n * new))
+    for (steps, gain), text in zip((gains[0], gains[-1]), ("your colleague's 60", "a million")):
+        axes.plot(steps, gain, "o", color="tab:red")
+        axes.annotate(f"{text}: {gain:.2f}", (steps, gain), (steps, gain + 0.4), ha="center")
+    title = "How many times as fast is the repaired plate?"
+    axes.set(ylim=(0.5, 7), title=title, xlabel="steps of a run")
+    axes.spines[["top", "right"]].set_visible(False)
+    told = "; ".join(f"{steps:,.0f} steps: {gain:.2f} times as fast" for steps, gain in gains)
+    shown(figure, f"A curve that is flat at first, rises, and is flat again. {told}.")
 
 # %% id=enough-run
 once = from_first_call(annotated) - 60 * pace(annotated)
@@ -664,22 +650,18 @@ for what, trace in programs.items():
 
 # %% id=08-line reveal
 def draw_split():
-    _, axes = plt.subplots(figsize=(9, 2.4))
-    for y, row in zip((2, 1, 0), split.values()):
-        left = 0
-        for us, colour in zip(row, ("tab:orange", "tab:green", "tab:blue")):
-            axes.barh(y, us, 0.6, left, color=colour)
-            axes.text(left + us / 2, y, f"{us:.0f}", ha="center", va="center", color="white")
-            left += us
-    labels = (37, "stencil (new)", "tab:orange"), (119, "is it still? (change)", "tab:green")
-    for x, word, colour in (*labels, (178, "the rest", "tab:blue")):
-        axes.text(x, 2.38, word, ha="center", va="bottom", color=colour)
-    axes.set(yticks=[2, 1, 0], yticklabels=list(split), ylim=(-0.5, 2.8), xlabel="µs of a recorded step")
-    axes.spines[["top", "right"]].set_visible(False)
-    plt.show()
-    print("µs of a recorded step     stencil   is it still?   the rest")
+    figure, axes = plt.subplots(figsize=(7.5, 2.2))
+    parts = ("stencil (new)", ORANGE), ("is it still? (change)", GREEN), ("the rest", BLUE)
+    lanes, told = [], []
     for what, row in split.items():
-        print("{:25} {:7.0f} {:14.0f} {:10.0f}".format(what, *row))
+        ends = [0, *accumulate(row)]
+        bars = zip(ends, ends[1:], row, parts)
+        lanes.append((what, [LaneBar(a, b, hue, f"{us:.0f}", part) for a, b, us, (part, hue) in bars]))
+        numbers = ", ".join(f"{part} {us:.0f}" for us, (part, _) in zip(row, parts))
+        told.append(f"{what}: {numbers}")
+    draw_lanes(axes, lanes)
+    axes.set_xlabel("µs of a recorded step")
+    shown(figure, f"µs of a recorded step. {'; '.join(told)}.")
 
 
 kernel, look, rest = split["as it was"]

@@ -66,7 +66,7 @@ def cells_of(text: str) -> list[tuple[str, str, str, list[str]]]:
     return [(c["id"], c["cell_type"], c["source"], c["metadata"].get("tags", [])) for c in cells]
 
 
-TIMELINE = re.compile(r"(?<!plt)(?<!analysis)\.plot\(|\bcompare_timelines\(")
+TIMELINE = re.compile(r"(?<!plt)(?<!axes)(?<!analysis)\.plot\(|\bcompare_timelines\(")
 
 
 def _last(code: str) -> ast.stmt:

@@ -487,8 +487,8 @@ def choose(policy: SchedulingPolicy | None) -> tuple[Stream, SchedulingPolicy]:
             f"{policy!r} is not a scheduling policy: use agt.StreamPoolRoundRobin(4), "
             "agt.SingleStream(), or a subclass of agt.SchedulingPolicy"
         )
-    elif policy._device is None:
-        policy.bind(current_device())
+    elif policy._device is not (device := current_device()):
+        policy.bind(device)
     return adopt_stream(policy.next_stream(), policy.home), policy
 
 

@@ -84,9 +84,12 @@ class SchedulingPolicy(ABC):
         if device in self.devices:  # of several it serves each
             return
         if self._device not in (None, device):
+            home = self._device.name
+            homes = " and ".join([each.name for each in self.devices]) or home
+            here = "another device of that name" if home == device.name else device.name
             raise DeviceMismatchError(
-                f"this {type(self).__name__} belongs to {self._device.name}, and the operation is to run on "
-                f"{device.name}: make one policy for each device"
+                f"this {type(self).__name__} belongs to {homes}, and the current device is {here}: make one "
+                f"policy for each device, or run the operation in a block of agt.using({home!r}, policy)"
             )
         self._device = device
 

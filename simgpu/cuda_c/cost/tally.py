@@ -66,7 +66,8 @@ class SiteTally:
     """The counts of one load or store."""
 
     executions: int = 0
-    fresh: Counter[int] = field(default_factory=Counter[int])  # by warp of the first block
+    block: int = 0  # that is followed, of each batch
+    fresh: Counter[int] = field(default_factory=Counter[int])  # by warp of that block
     fresh_sectors: int = 0
     followed: int = 0
     followed_warps: int = 0
@@ -113,7 +114,7 @@ class Tally:
         self.longest = (0,) * ROWS
         self.shared_atomic_passes = 0
         self.global_atomics = self.atomic_passes = 0
-        self._had: dict[Variable | None, tuple[ThreadLayout, set[int]]] = {}
+        self._had: dict[tuple[Variable | None, int], tuple[ThreadLayout, set[int]]] = {}
         self._patterns: dict[tuple[object, ...], tuple[int, ...]] = {}
         # By memory, for each word: the atomics on it; those whose results were needed; how long before _LATE
         # the first of these came, and when the last; and whether the launch's first warp waited for one.
@@ -253,24 +254,31 @@ class Tally:
     def _follow(
         self, tally: SiteTally, base: Variable | None, mask: Mask, element: Any, size: int
     ) -> None:
-        """Note whether the first block asks for a sector that it has not had."""
+        """Note whether a block asks for a sector that it has not had.
+
+        It is the first block, or where that has not come here at the first time, the first one that has.
+        """
         layout, counted = mask.layout, weight(tally.executions - 1)
-        lanes = layout.threads if mask.full else int(np.searchsorted(mask.index, layout.threads))
-        if not lanes:
+        if not tally.followed and not mask.full:
+            tally.block = int(mask.index[0]) // layout.threads
+        ends = np.array((tally.block, tally.block + 1)) * layout.threads
+        start, end = ends.clip(0, mask.n) if mask.full else np.searchsorted(mask.index, ends)
+        if start == end:
             return
-        part = element[:lanes] if varies(element) else np.full(lanes, element)
+        part = element[start:end] if varies(element) else np.full(end - start, element)
         sector = part.astype(np.int64) * size // _SECTOR
-        of, had = self._had.get(base, (layout, set[int]()))
+        of, had = self._had.get((base, tally.block), (layout, set[int]()))
         if of is not layout:
             had = set[int]()
         # Neighbours mostly share a sector.
         new = {*sector[np.diff(sector, prepend=-1) != 0].tolist()} - had
         had |= new
-        self._had[base] = layout, had
+        self._had[base, tally.block] = layout, had
         if not counted or (tally.executions > 1 and not weight(tally.executions - 2)):
             return  # and so where what was loaded right before was not followed
         tally.followed += counted
-        warps = (layout.linear[:lanes] if mask.full else layout.linear[mask.index[:lanes]]) // WARP
+        lanes = slice(start, end) if mask.full else mask.index[start:end]
+        warps = layout.linear[lanes] // WARP
         tally.followed_warps += _distinct(warps) * counted
         for warp in np.unique(warps[np.isin(sector, [*new])]).tolist():
             tally.fresh[warp] += counted  # it waits

@@ -39,6 +39,8 @@ FOUND: list[tuple[str, dict[str, int]]] = [
         {"global_load_requests": 32, "load_sectors": 512, "load_bytes": 16 * N}
         | {"global_store_requests": 32, "store_sectors": 128},
     ),
+    # Where the first block loads nothing, another one is followed.
+    ("if (blockIdx.x > 0) o[i] = x[8 * i];", {"fresh_sectors": 3 * 256, "chain_fresh_loads": 1}),
     # Wide shared accesses take turns anyway.
     (SHARED.format("double", "t"), {"bank_conflicts": 0}),
     ("if (i % 2) o[i] = 1; else o[i] = 2;", {"divergent_branches": 32}),

@@ -89,8 +89,10 @@ class DeviceSpec:
     shared_atomic_clocks: float  # an atomic in shared memory, for each lane that waits its turn
     atomic_queue_clocks: float  # one in global memory, for each on the same word
     atomics_per_clock: float  # on global memory, by L2 and for the whole device, at most
-    line_atomics_per_clock: float  # the same on one line
-    atomic_spread: float  # the power of the number of lines by which they become more
+    # The same on several lines is this much times their number to the power of `atomic_spread`, and at least
+    # what one word takes.
+    line_atomics_per_clock: float
+    atomic_spread: float
     # How well the chain of the longest warp overlaps with what throughput limits: the exponent of the norm in
     # which the two are added. 1: one waits for the other; infinity: the longer is all that counts.
     overlap: float
@@ -199,8 +201,8 @@ H200 = _with_sources(
     shared_atomic_clocks=(97.1, FITTED),
     atomic_queue_clocks=(1.455, _WORDS),
     atomics_per_clock=(37.0, _WORDS),
-    line_atomics_per_clock=(0.62, _WORDS),
-    atomic_spread=(0.58, _WORDS),
+    line_atomics_per_clock=(0.38, _WORDS),
+    atomic_spread=(0.72, _WORDS),
     overlap=(2.335, FITTED),
     h2d_gb_s=(55.0, f"{MEASURED}: 256 MiB, pinned"),
     d2h_gb_s=(55.0, f"{MEASURED}: 256 MiB, pinned"),

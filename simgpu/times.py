@@ -81,7 +81,6 @@ def kernel_time(spec: DeviceSpec, counts: Counts, threads: int, shared_bytes: in
     share = most / max(counts.blocks, 1)
     resident = min(most, slots // spec.sms) * -(-threads // 32) / SCHEDULERS
     chain = _chain(spec, counts, resident) + counts.chain_hot / max(waves, 1)
-    rate = spec.line_atomics_per_clock * max(counts.atomic_lines, 1) ** spec.atomic_spread
     clocks = {
         "latency": chain,
         "blocks": max(most * spec.block_clocks, later * chain),
@@ -92,10 +91,7 @@ def kernel_time(spec: DeviceSpec, counts: Counts, threads: int, shared_bytes: in
         "sectors": share * _lookups(spec, counts),
         "shared": share
         * (counts.shared_requests + counts.bank_conflicts + counts.shared_atomic_passes),
-        "atomics": max(
-            counts.atomic_passes / min(spec.atomics_per_clock, rate),
-            counts.atomic_queue * spec.atomic_queue_clocks,
-        ),
+        "atomics": _atomics(spec, counts),
     }
     bounds = {name: value / spec.clock_mhz for name, value in clocks.items()}
     bounds["memory"] = _traffic(spec, counts)
@@ -164,6 +160,19 @@ def _lookups(spec: DeviceSpec, counts: Counts) -> float:
     lines = counts.load_lines + counts.store_lines
     sectors = counts.load_sectors + counts.store_sectors
     return requests * spec.request_clocks + max(lines, sectors / spec.sectors_per_clock)
+
+
+def _atomics(spec: DeviceSpec, counts: Counts) -> float:
+    """Clocks that L2 takes for all atomics on global memory.
+
+    Lines are spread over its slices, and a slice makes one pass after the other. In a pass it serves any
+    words of a sector, each for one lane. A word that gets more than its share keeps a slice busy alone.
+    """
+    lines = max(counts.atomic_lines, 1)
+    spread = min(spec.line_atomics_per_clock * lines**spec.atomic_spread, spec.atomics_per_clock)
+    each = min(1 / spread, spec.atomic_queue_clocks)
+    more = max(0.0, counts.atomic_queue - counts.atomic_passes / lines)
+    return counts.atomic_passes * each + more * (spec.atomic_queue_clocks - each)
 
 
 def copy_time(spec: DeviceSpec, kind: str, nbytes: int) -> float:

@@ -106,7 +106,9 @@ class Counts:
     # Of the requests those to shared memory, each as often as it names one word: lanes that meet in one take
     # turns.
     shared_atomic_passes: int = 0
-    atomic_passes: int = 0  # of those on global memory, runs of neighbouring lanes in a sector
+    # Passes that those on global memory take: for each request and each sector, as many as lanes of it meet
+    # in one word.
+    atomic_passes: int = 0
     atomic_lines: int = 0  # lines of 128 bytes that these are spread over
     # Clocks by which those who needed results of a word kept it busy longer than it took them to come: over
     # the words that the first warp of the launch waited for; and the longest queue that nobody waits for.

@@ -333,10 +333,14 @@ class Tally:
             self.shared_atomic_passes += int(most.sum())
             return
         self.global_atomics += mask.n
-        sector, layout = index * size // _SECTOR, mask.layout
+        layout = mask.layout
         warp = layout.warp[mask.index]
-        near = (np.diff(index) > 0) & (np.diff(sector) == 0) & (np.diff(warp) == 0)
-        self.atomic_passes += mask.n - int(np.count_nonzero(near))
+        if mask.n > mask.n_warps:
+            words, times = np.unique(warp << 40 | index, return_counts=True)
+            starts = np.flatnonzero(np.diff(words * size // _SECTOR, prepend=-1))
+            self.atomic_passes += int(np.maximum.reduceat(times, starts).sum())
+        else:
+            self.atomic_passes += mask.n
         word = index * size // 4
         times = np.bincount(word)
         words = self._words.get(key, np.zeros((5, 0)))

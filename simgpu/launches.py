@@ -38,7 +38,7 @@ from simgpu.memory import Memory
 from simgpu.order import Tells
 from simgpu.pieces import EnginePiece
 from simgpu.queues import ResourceDemand, Shows
-from simgpu.sampled_reference import SMALLEST, StandIn, Values, sampled_work
+from simgpu.sampled_reference import SMALLEST, StandIn, Values
 from simgpu.times import KernelTime, kernel_time, resident_blocks
 
 if TYPE_CHECKING:
@@ -48,12 +48,8 @@ Done = tuple[LaunchResult, str | None]  # how its values were computed, if in no
 
 ROOM = 128 << 20  # bytes of launches that are kept in all
 LARGEST = 32 << 20  # bytes of the memory that one launch is given
-# What has less work (see `sampled_work`) and fewer instructions in a warp is interpreted as fast as it is
-# looked up.
-_WORTH = 1 << 20
-LONG_LAUNCH = 300
 EACH = 8  # launches of one kind that are kept: each is compared with
-_KINDS = 4096  # kinds of launches whose work is kept in mind
+OVERHEAD = 16 << 10  # bytes of a launch besides its arrays, of which it may have none
 # What a kernel that spins takes from others besides its places: next to nothing, as one that sleeps does.
 _IDLE = 1e-9
 _TRIP = 1.0  # us over the bus: between two looks of a kernel that naps, or two writes that do not come as one
@@ -222,9 +218,12 @@ class KernelLaunch:
         execute = partial(interruptible, self._execute)
         if function.remembered is None or code.follows or late:
             return self.finish(found, *execute())
-        kind = (function.identity, self.grid, self.block, self.shared_mem)
-        blocks, variables = math.prod(self.grid), function.program.variables.values()
-        done = function.remembered.run(kind, blocks, self.values, variables, execute)
+        most = (
+            self.device.step_budget
+        )  # what may take so many steps may be too much for a smaller one
+        kind = (function.identity, self.grid, self.block, self.shared_mem, most)
+        variables = function.program.variables.values()
+        done = function.remembered.run(kind, self.values, variables, execute)
         return self.finish(found, *done)
 
     def finish(
@@ -398,18 +397,16 @@ class Remembered:
         self.room = room
         self.used = 0
         self._launches: OrderedDict[Hashable, list[_PendingLaunch]] = OrderedDict()
-        self._small: OrderedDict[Hashable, None] = OrderedDict()
         self._lock = threading.Lock()
 
     def run(
         self,
         kind: Hashable,
-        blocks: int,
         values: Values,
         variables: Iterable[GlobalMemory],
         execute: Callable[[], Done],
     ) -> Done:
-        """The same as `execute`, which is a launch of so many blocks on `values`, its arguments.
+        """The same as `execute`, which is a launch on `values`, its arguments.
 
         `kind` tells launches apart besides these: the kernel, its shape. `variables` are what else it can
         read and write.
@@ -424,12 +421,12 @@ class Remembered:
         ]
         shapes = [(memory.nbytes, memory.readonly) for memory in memories]
         key = (kind, tuple(given), tuple(shapes))
-        if key in self._small or sum([nbytes for nbytes, _ in shapes]) > LARGEST:
+        if sum([nbytes for nbytes, _ in shapes]) > LARGEST:
             return execute()
         with self._lock:
             known = list(self._launches.get(key, ()))
         for launch in known:
-            if all(m.holds(state) for m, state in zip(memories, launch.before, strict=True)):
+            if all(map(GlobalMemory.holds, memories, launch.before)):
                 for memory, state in zip(memories, launch.after, strict=True):
                     if state is not None:
                         memory.become(state)
@@ -439,26 +436,17 @@ class Remembered:
                 return launch.done
         before = [_state(memory, number, known) for number, memory in enumerate(memories)]
         done = execute()
-        counts = done[0].counts
-        short = counts.warp_instructions < LONG_LAUNCH * counts.warps
-        if short and sampled_work(counts, blocks) < _WORTH:
-            with self._lock:
-                self._small[key] = None
-                if len(self._small) > _KINDS:
-                    self._small.popitem(last=False)
-        else:
-            after = [
-                None if memory.holds(state) else memory.state()
-                for memory, state in zip(memories, before, strict=True)
-            ]
-            self._keep(key, _PendingLaunch(before, after, done))
+        after = [
+            None if memory.holds(state) else memory.state()
+            for memory, state in zip(memories, before, strict=True)
+        ]
+        self._keep(key, _PendingLaunch(before, after, done))
         return done
 
     def clear(self) -> None:
         """Forget all of them."""
         with self._lock:
             self._launches.clear()
-            self._small.clear()
             self.used = 0
 
     def _keep(self, key: Hashable, launch: _PendingLaunch) -> None:
@@ -476,9 +464,9 @@ LAUNCHES = Remembered()  # of all simulated devices of the process
 
 
 def _nbytes(launches: list[_PendingLaunch]) -> int:
-    """The arrays that they keep; some keep one together, see `_state`."""
+    """What they keep: of arrays some keep one together, see `_state`."""
     states = {id(s): s for launch in launches for s in (*launch.before, *launch.after) if s}
-    return sum(state.nbytes for state in states.values())
+    return OVERHEAD * len(launches) + sum(state.nbytes for state in states.values())
 
 
 def _state(memory: GlobalMemory, number: int, known: list[_PendingLaunch]) -> MemoryState:

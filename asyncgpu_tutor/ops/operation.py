@@ -32,7 +32,7 @@ from asyncgpu_tutor.run.current import (
 )
 from asyncgpu_tutor.run.future import DeviceFuture
 from asyncgpu_tutor.run.submission import forsake, submit, wait
-from asyncgpu_tutor.traces.spans.tag import Name, forbid_nested_wait
+from asyncgpu_tutor.traces.spans.tag import CURRENT, Name, forbid_nested_wait
 
 if TYPE_CHECKING:
     from asyncgpu_tutor.ops.graphs import CudaGraph
@@ -294,7 +294,8 @@ class DeviceOp(Generic[T]):
             If called while an operation is being submitted.
         """
         __tracebackhide__ = True
-        forbid_nested_wait("sync()")
+        if CURRENT.get() is not None:
+            forbid_nested_wait("sync()")
         stream, policy = choose(policy)
         return wait(submit(self._run, stream, policy, self._label, "sync()", True))
 

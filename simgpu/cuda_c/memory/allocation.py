@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ class MemoryState:
     # Tells byte by byte where it was written; None if everywhere.
     shadow: NDArray[np.uint64] | None
 
-    @property
+    @cached_property
     def nbytes(self) -> int:
         """Size of the copy in bytes."""
         return self.data.nbytes + (0 if self.shadow is None else self.shadow.nbytes)

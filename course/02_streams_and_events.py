@@ -19,7 +19,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course import check, guess, hint, progress, reveal, score, solution
+from asyncgpu_course import check, guess, hint, progress, reveal, score, shown, solution
 
 device = agt.use("auto")
 device
@@ -258,20 +258,24 @@ def smoothed(readings):
 def draw_torn(trace, old, new, row=128):
     """Which of the numbers are new, and one row of them beside the right one."""
     done = columns_done(trace)
-    _, (left, right) = plt.subplots(1, 2, figsize=(9, 2.6), layout="constrained")
-    left.imshow(np.arange(n) < done[:, None], aspect="auto", cmap="RdYlBu_r", vmin=-0.3, vmax=1.3)
-    left.text(0.04 * n, 0.8 * rows, "today's", ha="left")
-    left.text(0.7 * n, 0.25 * rows, "yesterday's", ha="center")
-    left.axhline(row, color="k", linewidth=0.8, linestyle=":")
-    left.set(title="All numbers that came home", xlabel="reading", ylabel="row")
-    plt.sca(right)
-    plt.plot(new[row], color="0.6", linewidth=4, label="right")
-    plt.plot(torn(trace, old, new)[row], color="#b00040", linewidth=1.2, label="came home")
-    right.axvline(done[row], color="k", linewidth=0.8, linestyle=":")
-    right.set(title=f"Row {row} of them", xlabel="reading", ylabel="level", ylim=(-1.3, 1.9))
-    right.legend(loc="upper right", ncols=2, frameon=False)
-    print(f"today's: {done[0] / n:.0%} of the first row, {done[-1] / n:.0%} of the last")
-    print(f"wrong: {np.mean(torn(trace, old, new) != new):.0%} of all numbers")
+    figure, (all_axes, row_axes) = plt.subplots(1, 2, figsize=(9, 2.6), layout="constrained")
+    all_axes.imshow(np.arange(n) < done[:, None], aspect="auto", cmap="RdYlBu_r", vmin=-0.3, vmax=1.3)
+    all_axes.text(0.04 * n, 0.8 * rows, "today's", ha="left")
+    all_axes.text(0.7 * n, 0.25 * rows, "yesterday's", ha="center")
+    all_axes.axhline(row, color="k", linewidth=0.8, linestyle=":")
+    all_axes.set(title="All numbers that came home", xlabel="reading", ylabel="row")
+    row_axes.plot(new[row], color="0.6", linewidth=4, label="right")
+    row_axes.plot(torn(trace, old, new)[row], color="#b00040", linewidth=1.2, label="came home")
+    row_axes.axvline(done[row], color="k", linewidth=0.8, linestyle=":")
+    row_axes.set(title=f"Row {row} of them", xlabel="reading", ylabel="level", ylim=(-1.3, 1.9))
+    row_axes.legend(loc="upper right", ncols=2, frameon=False)
+    shown(
+        figure,
+        "On the left, all numbers that came home: a slanted line parts today's, on its left, from "
+        "yesterday's. On the right, a row of them: it follows the right one, and leaves it at that line.",
+        f"Today's are {done[0] / n:.0%} of the first row and {done[-1] / n:.0%} of the last. "
+        f"Of all numbers, {np.mean(torn(trace, old, new) != new):.0%} are wrong.",
+    )
 
 # %% id=02-race guess
 # Had the copy read `y` in this very run, how many of its 358,400 numbers would be wrong?

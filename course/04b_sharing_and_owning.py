@@ -22,7 +22,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course import check, guess, hint, progress, reveal, score, solution
+from asyncgpu_course import check, guess, hint, progress, reveal, score, shown, solution
 
 device = agt.use("auto")
 device
@@ -309,6 +309,53 @@ refused(agt.UsageError, lambda: scaled(weights, 2))
 lent = agt.d2h(mine.borrow())
 refused(agt.errors.BorrowedSpawnError, lambda: agt.spawn(lent))
 lent.sync()  # this is fine, because we wait for it
+
+# %% [markdown] id=who-takes-what
+# Here's who takes what:
+#
+# | you pass it to | owned | shared | borrowed |
+# |---|---|---|---|
+# | a reader: an input of a kernel, the source of `memcpy`, `dup` | comes back in the result | so does the handle | so does the loan |
+# | `d2h`, which yields numbers only | gone | your handle stays | stays yours |
+# | a writer: an output of a kernel, the target of `memcpy` | comes back, changed | refused | yours is changed |
+# | `spawn`, in an operation | fine | fine | refused |
+
+# %% id=who-takes-what-check tags=asserts
+copy_kernel = agt.Kernel(r"""
+extern "C" __global__ void copied(unsigned int n, const float* x, float* y)
+{
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = x[i];
+}
+""")
+passed = {"owned": lambda x: x, "shared": lambda x: x.share(), "borrowed": lambda x: x.borrow()}
+readers = {
+    "a kernel": lambda x: copy_kernel(4, x, agt.zeros(4).partition(4)).first(),
+    "memcpy": lambda x: agt.memcpy(agt.zeros(4).sync(), x).last(),
+    "dup": lambda x: agt.dup(x).first(),
+}
+writers = {
+    "a kernel": lambda x: copy_kernel(4, agt.zeros(4), x.partition(4)).output(),
+    "memcpy": lambda x: agt.memcpy(x, agt.zeros(4).sync()).first(),
+}
+for mode, give in passed.items():
+    assert all(reads(give(agt.ones(4).sync())).sync().mode == mode for reads in readers.values())
+    for writes in writers.values():
+        owner = agt.ones(4).sync()
+        written = give(owner)
+        try:
+            back = writes(written).sync()
+        except agt.UsageError:
+            assert mode == "shared"
+        else:
+            assert back.mode == mode != "shared"
+            assert not agt.d2h(owner if mode == "borrowed" else back).sync().any()
+    x = agt.ones(4).sync()
+    held = give(x)
+    agt.d2h(held).sync()
+    assert (mode == "owned") == held.moved
+    if mode != "borrowed":
+        assert (await agt.spawn(agt.d2h(give(agt.ones(4).sync())))).all()
 
 # %% [markdown] id=exercise-lend
 # ### Exercise: lend it
@@ -615,16 +662,13 @@ for _ in range(40):
     row = cooled(agt.pin(row), stepper(100), 25).sync()
     rows.append(row)
 
-plt.figure(figsize=(7, 3))
-plt.imshow(rows, aspect="auto", cmap="inferno", extent=(0, 100, 1012.5, -12.5))
-plt.xlabel("point of the rod")
-plt.ylabel("steps")
-plt.colorbar(label="degrees")
-plt.show()
-print(
-    f"A thousand steps, from above: at first 0 to 80 degrees, at last {row.min():.0f} "
-    f"to {row.max():.0f}."
-)
+figure, axes = plt.subplots(figsize=(7, 3))
+heights = (0, 100, 1012.5, -12.5)
+colours = axes.imshow(rows, aspect="auto", cmap="inferno", extent=heights)
+axes.set(xlabel="point of the rod", ylabel="steps")
+figure.colorbar(colours, label="degrees")
+told = f"At first 0 to 80 degrees, and at last {row.min():.0f} to {row.max():.0f}."
+shown(figure, "Four stretches with sharp edges, which blur downwards.", told)
 
 # %% [markdown] id=key-points
 # ## Key points

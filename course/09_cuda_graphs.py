@@ -806,7 +806,7 @@ agt.compare_timelines(
     [said_by_calls, said_by_graph],
     ["four conversations, by calls", "the same, by a graph"],
     lanes=("host", "engines"),
-    lesson="Below, the list is written once (`prepare`), and read again for each word.",
+    lesson="Below, the list is written once (prepare), and read again for each word.",
 )
 
 # %% id=farewell-check tags=asserts
@@ -872,7 +872,7 @@ for n in range(1, 7):
 agt.compare_timelines(
     [runs[2, "calls"], runs[2, "graph"]],
     ["two tokens, by calls", "two tokens, by a graph"],
-    lesson="During the capture (`prepare`) nothing runs on the device. The graph is "
+    lesson="During the capture (prepare) nothing runs on the device. The graph is "
     "ahead all the same.",
 )
 

@@ -59,7 +59,7 @@ def toppled(pile, waves=10**6):
     return pile, done, often
 
 
-def draw_piles(alt, *piles):
+def draw_piles(alt, *piles, caption=""):
     """Draw piles of sand, each with a title."""
     figure, row = plt.subplots(1, len(piles), figsize=(3.3 * len(piles) + 1, 3.3), squeeze=False)
     for axes, (title, pile) in zip(row[0], piles, strict=True):
@@ -69,7 +69,7 @@ def draw_piles(alt, *piles):
         axes.axis("off")
     bar = figure.colorbar(picture, ax=row, ticks=range(5), label="grains in a cell", shrink=0.8)
     bar.ax.set_yticklabels(["0", "1", "2", "3", "4 or more"])
-    shown(figure, alt)
+    shown(figure, alt, caption)
 
 
 def draw_heap(grains):
@@ -81,8 +81,8 @@ def draw_heap(grains):
         f"{grains} grains on one cell have spread to a small disc after 10 waves, and to a larger one after "
         f"100. After {waves} waves they lie still, in a round ornament with the symmetry of a square.",
         *((f"{k} waves", toppled(heap, k)[0]) for k in (10, 100, waves)),
+        caption=f"{grains} grains on one cell lie still after {waves} waves.",
     )
-    print(f"{grains} grains on one cell lie still after {waves} waves.")
 
 
 BLUE, YELLOW = "#9ad5f7", "#f0b840"
@@ -106,6 +106,7 @@ def draw_shares(lengths):
         ("a queue, longest first", longest_first, from_a_queue(longest_first)),
     )
     figure, all_axes = plt.subplots(1, 3, figsize=(11, 3), sharex=True, sharey=True)
+    told = []
     for axes, (title, given, blocks) in zip(all_axes, rows, strict=True):
         ends = np.zeros(16)
         for job, block in enumerate(blocks):
@@ -113,13 +114,14 @@ def draw_shares(lengths):
             axes.barh(block, given[job], left=ends[block], **bar)
             ends[block] += given[job]
         axes.set(xlabel="terms", title=f"{title}: {ends.max():,.0f}", yticks=(0, 15))
-        print(f"{title}: blocks are done after {ends.min():,.0f} to {ends.max():,.0f} terms")
+        told.append(f"{title} {ends.min():,.0f} to {ends.max():,.0f}")
     all_axes[0].set_ylabel("block")
     figure.tight_layout()
     shown(
         figure,
         "The jobs of 16 blocks as bars. Fixed shares end at very different times. With a queue, no block "
         "ends later than another by more than one job; with the longest jobs first, nearly all end together.",
+        f"After how many terms blocks are done: with {', '.join(told)}.",
     )
 
 # %% [markdown] id=sand-text
@@ -458,12 +460,13 @@ by_graph()
 with agt.record() as falling:
     cells = np.random.default_rng(0).integers(WIDTH * HEIGHT, size=40)
     lasted = [fall(cell) for cell in cells]
-figure = plt.figure(figsize=(8, 2.6))
-plt.bar(range(1, 41), lasted, color=YELLOW, edgecolor="0.3")
-plt.gca().set(xlabel="grain", ylabel="waves")
-plt.title(f"{lasted.count(0)} grains just lie there, one starts {max(lasted)} waves")
-shown(figure, "Bars of very different heights, in no order, and gaps between them.")
-print("waves of each grain:", *lasted)
+figure, axes = plt.subplots(figsize=(8, 2.6))
+axes.bar(range(1, 41), lasted, color=YELLOW, edgecolor="0.3")
+axes.set(xlabel="grain", ylabel="waves")
+still = f"{lasted.count(0)} grains just lie there"
+axes.set_title(f"{still}, one starts {max(lasted)} waves")
+told = f"Bars, in no order; how many waves each grain starts: {str(lasted)[1:-1]}."
+shown(figure, told)
 print(f"{sum(lasted)} waves in {falling.metrics().makespan / 1000:.0f} ms", end="; ")
 print(f"at {wave_us:.0f} µs each, asked: {sum(lasted) * wave_us / 1000:.0f} ms")
 

@@ -19,17 +19,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course import (
-    check,
-    guess,
-    hint,
-    progress,
-    reveal,
-    score,
-    shown,
-    solution,
-    solved,
-)
+from asyncgpu_course import check, guess, hint, progress, reveal, score, shown, solution
 
 device = agt.use("auto")
 stream = agt.create_stream()
@@ -88,6 +78,8 @@ struct Tea {                                  // two waits, one after the other
 # First, one cup after the other. The lowest lane is the thread itself, with a circle for each time it polls, and in it the number of the cup:
 
 # %% id=tea-kitchen tags=helpers
+from asyncgpu_course import LaneBar, draw_lanes, solved
+
 # `block_on` and `run_all` come with the course. You'll write them yourself further down.
 BREW = '#include "device_async.cuh"\n' + TEA[TEA.index("struct Tea") :] + r"""
 struct Noted {                                // a cup that writes down what each poll of it found
@@ -133,21 +125,16 @@ def ticks(log):
     return log.shape[1] - 1
 
 
-def bars(axes, row, spans, colour, words=""):
-    """Draw (begin, length) of each span in a row, with words in the middle."""
-    axes.broken_barh(spans, (row - 0.4, 0.8), facecolor=colour, edgecolor="white")
-    for begin, length in spans:
-        axes.text(begin + length / 2, row, words, ha="center", va="center", fontsize=9)
-
-
 def draw_cups(*logs, titles):
     size = 9.5, 2 * len(logs)
     figure, rows = plt.subplots(len(logs), 1, figsize=size, sharex=True, squeeze=False)
     told = []
     for axes, log, title in zip(rows[:, 0], logs, titles, strict=True):
-        for (cup, tick), found in np.ndenumerate(log):
-            if found in (1, 2):
-                bars(axes, cup, [(tick, 1)], (BLUE, BROWN)[found - 1], "bs"[found - 1])
+        lanes, kinds = [], {1: (BLUE, "b"), 2: (BROWN, "s")}
+        for cup, row in enumerate(log):
+            bars = [LaneBar(at, at + 1, *kinds[found]) for at, found in enumerate(row) if found in kinds]
+            lanes.append((f"cup {cup}", bars))
+        draw_lanes(axes, [*lanes, ("thread", [])])
         for tick, column in enumerate(log.T):
             polled = np.flatnonzero(column)
             for place, cup in enumerate(polled):
@@ -156,8 +143,7 @@ def draw_cups(*logs, titles):
                 at = tick + (place + 0.5) / len(polled)
                 middle = {"ha": "center", "va": "center", "fontsize": 7}
                 axes.text(at, 3, cup, color=ink, bbox=circle, **middle)
-        axes.set_yticks(range(4), ["cup 0", "cup 1", "cup 2", "thread"])
-        axes.set(xlim=(-0.2, max(map(ticks, logs)) + 1), ylim=(3.7, -0.6))
+        axes.set(xlim=(-0.2, max(map(ticks, logs)) + 1))
         axes.set_title(f"{title}: {ticks(log)} ticks", loc="left")
         cups = [(np.flatnonzero(row == 1), np.flatnonzero(row == 2)) for row in log]
         spans = [f"cup {k} boils from {b[0]} to {b[-1] + 1} and steeps until {s[-1] + 1}"
@@ -489,14 +475,14 @@ op = letters(agt.h2d(work), cells, clocks, grid=4, block=1)
 
 # %% id=letters-drawn tags=helpers
 figure, axes = plt.subplots(figsize=(8, 2))
-for k, when in enumerate(came):
-    bars(axes, k, [(0, 4000 * work[k])], BROWN, f"block {k + 1} works")
-    bars(axes, 3, [(when - 300, 600)], "black")
+lanes, polls = [], [LaneBar(0, max(came), BLUE)]
+for place, k in enumerate(sorted(range(3), key=lambda k: -work[k])):  # so that no arrow crosses a bar
+    lanes.append((f"letter {k}", [LaneBar(0, 4000 * work[k], BROWN, f"block {k + 1} works")]))
+    polls.append(LaneBar(came[k] - 300, came[k] + 300, "black"))
     arrow = {"arrowstyle": "->", "lw": 1.5}
-    axes.annotate("", (when, 2.55), (4000 * work[k], k + 0.4), arrowprops=arrow)
-axes.axhspan(2.6, 3.4, xmax=max(came) / 1.05 / max(came), color=BLUE, zorder=0)
-axes.set(yticks=range(4), ylim=(3.6, -0.6), xlim=(0, 1.05 * max(came)), xlabel="clocks")
-axes.set_yticklabels(["letter 0", "letter 1", "letter 2", "block 0 polls"])
+    axes.annotate("", (came[k], 2.65), (4000 * work[k], place + 0.35), arrowprops=arrow)
+draw_lanes(axes, [*lanes, ("block 0 polls", polls)])
+axes.set(xlim=(0, 1.05 * max(came)), xlabel="clocks")
 axes.set_title(f"One thread waits for three letters, in {rounds} rounds", loc="left")
 figure.tight_layout()
 each = [f"block {k + 1} works for {4000 * work[k]:,} clocks, and its letter is read after {when:,}"
@@ -773,14 +759,13 @@ def draw_clocks(runs, tick):
     figure, rows = plt.subplots(2, 1, figsize=(8, 3.2), sharex=True)
     alt = []
     for axes, (title, (when, looks)) in zip(rows, runs.items(), strict=True):
-        late = [0, 0, 0]
+        late, lanes = [0, 0, 0], []
         for cup, (boils, steeps, ready) in enumerate(when):
             boiled, steeped = min(tick * BOIL[cup], steeps - boils), min(tick * STEEP[cup], ready - steeps)
-            bars(axes, cup, [(boils, ready - boils)], "#d0d0d0")
-            bars(axes, cup, [(boils, boiled)], BLUE, "b")
-            bars(axes, cup, [(steeps, steeped)], BROWN, "s")
+            both = LaneBar(boils, boils + boiled, BLUE, "b"), LaneBar(steeps, steeps + steeped, BROWN, "s")
+            lanes.append((f"cup {cup}", [LaneBar(boils, ready, "#d0d0d0"), *both]))
             late[cup] = (ready - boils - boiled - steeped) / (ready - boils)
-        axes.set(yticks=range(3), yticklabels=[f"cup {cup}" for cup in range(3)], ylim=(2.6, -0.6))
+        draw_lanes(axes, lanes)
         what = "polls" if title == "One by one" else "rounds"
         told = f"{title}: {when.max():,} clocks, which is {looks} {what} of {when.max() / looks:,.0f}"
         axes.set_title(told, loc="left")
@@ -944,14 +929,14 @@ def draw_kettle(**policies):
     for axes, (order, name) in zip(rows[:, 0], orders.items(), strict=True):
         steeps, ready = kettle(order)
         end = ready.max(initial=0)
-        for place, cup in enumerate(order):
-            boil, steep = KITCHEN[:, cup]
-            bars(axes, 0, [(steeps[place] - boil, boil)], BLUE, str(cup))
-            bars(axes, place + 1, [(steeps[place], steep)], BROWN, str(cup))
+        water, lanes = [], []
+        for cup, since, until in zip(order, steeps, ready, strict=True):
+            water.append(LaneBar(since - KITCHEN[0, cup], since, BLUE, str(cup)))
+            lanes.append((f"cup {cup}", [LaneBar(since, until, BROWN, str(cup))]))
+        draw_lanes(axes, [("kettle", water), *lanes])
         axes.axvline(best, color="#009e73", lw=2)
         axes.axvline(end, color="black", ls=":")
-        axes.set(yticks=range(len(order) + 1), ylim=(len(order) + 0.6, -0.6), xlim=(-1, 58))
-        axes.set_yticklabels(["kettle", *(f"cup {cup}" for cup in order)])
+        axes.set_xlim(-1, 58)
         title = f"{name}: the last cup is ready after {end} ticks, and {best} are possible"
         axes.set_title(title, loc="left")
         last = order[int(ready.argmax())] if order else "none"
@@ -1153,16 +1138,18 @@ OUTCOMES = {(0, 0): ("#d0d0d0", "none yet"), (0, 1): (BLUE, "came while we looke
 def draw_litmus(runs):
     """Each outcome's part of the runs, with a bar for each choice of fences."""
     figure, axes = plt.subplots(figsize=(8, 1 + 0.5 * len(runs)))
-    alt = []
-    for row, (name, seen) in enumerate(runs.items()):
-        begin, total = 0, sum(seen.values())
+    alt, lanes = [], []
+    for name, seen in runs.items():
+        begin, total, bars = 0, sum(seen.values()), []
         for (y, x), (colour, _) in OUTCOMES.items():
             part = 100 * seen.get((y, x), 0) / total
-            bars(axes, row, [(begin, part)], colour, f"{y} {x}" if part > 4 else "")
+            bars.append(LaneBar(begin, begin + part, colour, f"{y} {x}" if part > 4 else ""))
             begin += part
+        lanes.append((name, bars))
         parts = [f"{seen.get((y, x), 0):,} are {y} {x}" for y, x in OUTCOMES]
         alt.append(f"With {name}, of {total:,} runs {', '.join(parts)}.")
-    axes.set(yticks=range(len(runs)), yticklabels=runs, ylim=(len(runs) - 0.5, -0.5), xlim=(0, 100))
+    draw_lanes(axes, lanes)
+    axes.set_xlim(0, 100)
     told = ",  ".join(f"{y} {x} {words}" for (y, x), (_, words) in OUTCOMES.items())
     axes.set_xlabel(f"% of {total:,} runs. The flag, then the letter:\n{told}", fontsize=9)
     figure.tight_layout()
@@ -1172,24 +1159,23 @@ def draw_litmus(runs):
 def draw_bad_run():
     """Draw a run that ends with `1 0`: when memory has which value, and which of them the reader sees."""
     figure, axes = plt.subplots(figsize=(8, 2.7))
-    axes.axis("off")
-    axes.set(xlim=(0, 10), ylim=(-1.2, 3.4))
-    for lane, name in ((3, "sender"), (2, "y in memory"), (1, "x in memory"), (-0.4, "reader")):
-        axes.text(0, lane, name, va="center")
-    for lane, since in ((2, 5), (1, 2.6)):
-        bars(axes, lane, [(1.6, since - 1.6)], "#d0d0d0", "0")
-        bars(axes, lane, [(since, 10 - since)], "#66c2a5", "1")
-    for lane in (3, -0.4):
-        axes.hlines(lane, 1.6, 10, color="#d0d0d0", lw=2, zorder=0)
-    did = [(2.1, 3, "x = 1"), (3.25, 3, "fence"), (4.4, 3, "y = 1")]
-    did += [(6, -0.4, "y is 1"), (8.3, -0.4, "x is 0")]
+    memory = [(f"{name} in memory", [LaneBar(0, since, "#d0d0d0", "0"), LaneBar(since, 8, "#66c2a5", "1")])
+              for name, since in (("y", 3.4), ("x", 1))]  # fmt: skip
+    draw_lanes(axes, [("sender", []), *memory, ("reader", [])])
+    axes.set(xlim=(0, 8), ylim=(4, -0.5), xticks=[])
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=0)
+    for lane in (0, 3):
+        axes.hlines(lane, 0, 8, color="#d0d0d0", lw=2, zorder=0)
+    did = [(0.5, 0, "x = 1"), (1.65, 0, "fence"), (2.8, 0, "y = 1")]
+    did += [(4.4, 3, "y is 1"), (6.7, 3, "x is 0")]
     for at, lane, words in did:
         look = {"facecolor": "#f0e442" if words == "fence" else "white"}
         axes.text(at, lane, words, ha="center", va="center", bbox=look)
-    for begin, end, colour in (((6, 1.6), (6, -0.1), "black"), ((2.2, 0.6), (7.9, -0.1), "#d62728")):
+    for begin, end, colour in (((4.4, 1.36), (4.4, 2.7), "black"), ((0.6, 2.36), (6.3, 2.75), "#d62728")):
         axes.annotate("", end, begin, arrowprops={"arrowstyle": "->", "color": colour, "lw": 2})
     why = "an x from before: read early, or an old copy"
-    axes.text(8.3, -1.1, why, ha="center", color="#d62728", fontsize=9)
+    axes.text(8, 3.7, why, ha="right", color="#d62728", fontsize=9)
     shown(figure, "A run that ends with 1 0. The sender writes x = 1, has its fence, and writes y = 1. In "
           "memory, x is 1 before y is. The reader looks at y when it's 1. Then it gets 0 for x, by a red "
           f"arrow that begins far to the left, where x was still 0: {why}.")  # fmt: skip

@@ -22,17 +22,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course import (
-    check,
-    guess,
-    hint,
-    progress,
-    reveal,
-    score,
-    shown,
-    solution,
-    solved,
-)
+from asyncgpu_course import check, guess, hint, progress, reveal, score, shown, solution
 
 device = agt.use("auto")
 stream = agt.create_stream()
@@ -207,6 +197,8 @@ async def talk(rounds, host_side):
     answering.cancel()
     return answers.tolist()
 
+
+from asyncgpu_course import solved
 
 mine = solved("13-answer", answer)
 with agt.record() as talking:
@@ -697,6 +689,8 @@ shown(figure, f"Bars: how long until a block can go on, on two machines with an 
 # So when does a call pay? **Ending a kernel stops all its blocks, and a call stops only its caller.** Say four blocks work for 60 µs, and each needs a price, at a moment of its own: after 12, 24, 36 and 48 µs. Here it is both ways, with blocks that watch the clock instead of working:
 
 # %% id=pays-picture tags=helpers
+from asyncgpu_course import LaneBar, draw_lanes
+
 WORK = r"""
 #include "hostcall.cuh"
 __device__ void work(int us)
@@ -754,20 +748,21 @@ launched = [(span.start - parts[0].start, span.duration) for span in parts]
 whole = launched[-1][0] + launched[-1][1]
 
 
-figure, axes = plt.subplots(2, figsize=(7, 3), sharex=True)
+figure, axes = plt.subplots(2, figsize=(8, 3.6), sharex=True)
+by_call, by_launch = [], []
 # The clock begins when the kernel has started.
 for block, (asked, got, done) in enumerate(moments + called.duration - moments.max()):
-    axes[0].broken_barh([(0, asked), (got, done - got)], (block - 0.35, 0.7), color="#e69f00")
-    axes[0].text((asked + got) / 2, block, "price", ha="center", va="center", fontsize=7)
-    axes[1].broken_barh(launched, (block - 0.35, 0.7), color="#e69f00")
-    pause = (sum(launched[block]) + launched[block + 1][0]) / 2
-    axes[1].text(pause, block, "price", ha="center", va="center", fontsize=7)
+    name, orange = f"block {block}", "#e69f00"
+    price = LaneBar(asked, got, "white", "price")
+    by_call.append((name, [LaneBar(0, asked, orange), price, LaneBar(got, done, orange)]))
+    stretches = [LaneBar(begun, begun + us, orange) for begun, us in launched]
+    price = LaneBar(sum(launched[block]), launched[block + 1][0], "white", "price")
+    by_launch.append((name, [*stretches, price]))
+for axis, lanes in zip(axes, (by_call, by_launch)):
+    draw_lanes(axis, lanes)
 ends = {"Each block calls": called.duration, "The kernel ends for each": whole}
 for axis, (title, end) in zip(axes, ends.items()):
     axis.set_title(f"{title}: {end:.0f} µs", loc="left", fontsize=9)
-    axis.set_yticks(range(4), [f"block {block}" for block in range(4)], fontsize=8)
-    axis.invert_yaxis()
-    axis.spines[["top", "right"]].set_visible(False)
 axes[1].set_xlabel("µs")
 figure.tight_layout()
 told = "; ".join(f"{title}: {end:.0f} µs" for title, end in ends.items())

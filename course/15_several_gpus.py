@@ -30,6 +30,7 @@ from asyncgpu_course import (
     reveal,
     score,
     several,
+    shown,
     solution,
     solved,
 )
@@ -324,11 +325,14 @@ def draw_ring(n=3):
         ax.set_xticks(range(n), [f"part {i}" for i in range(n)], size=7)
         ax.set_yticks(range(n), [f"rank {rank}" for rank in range(n)] if s == 0 else [""] * n, size=9)
     figure.tight_layout()
+    shown(
+        figure,
+        "Five tables of three ranks and three parts. After step 2, rank 0 has the sum of part 1, rank 1 that "
+        "of part 2, and rank 2 that of part 0. After step 4, all ranks have all sums.",
+    )
 
 
 draw_ring()
-print("After step 2, rank 0 has the sum of part 1, rank 1 that of part 2, and rank 2 that of part 0.")
-print("After step 4, all ranks have all sums.")
 
 # %% [markdown] id=ring-picture
 # The numbers say whose arrays a part adds up, and the arrows what has just moved. In step 1, rank 0 sends its part 0 to rank 1, rank 1 its part 1 to rank 2, and rank 2 its part 2 to rank 0. Each adds what comes to its own copy of that part, so rank 0 now has 0+2 in part 2. In step 2, each sends on the part that it has just added to. Now every rank has one complete sum, and in the last two steps these go around and replace what's there.
@@ -540,12 +544,15 @@ def draw_network(n=3):
     ax.set(xlim=(-0.8, 3 * n + 1.9), ylim=(-1.15, 2.4))
     ax.axis("off")
     figure.tight_layout()
+    shown(
+        figure,
+        "Forward goes along the top: 1. fw 0, 2. fw 1, 3. fw 2. At the end, 4. the target is taken off the "
+        "output. The errors come back below: 5. grad 2, 6. back 2, 7. grad 1, 8. back 1, 9. grad 0. Each "
+        "gradient goes down to the all-reduces with the other GPU, and behind them are the updates.",
+    )
 
 
 draw_network()
-print("Forward goes along the top: 1. fw 0, 2. fw 1, 3. fw 2. At the end, 4. the target is taken off")
-print("the output. The errors come back below: 5. grad 2, 6. back 2, 7. grad 1, 8. back 1, 9. grad 0.")
-print("Each gradient goes down to the all-reduces with the other GPU, and behind them are the updates.")
 
 # %% id=product tags=helpers
 product_kernel = agt.Kernel(
@@ -803,20 +810,22 @@ for i in range(26):
 figure, axes = plt.subplot_mosaic(
     [["marks", *"abcdef"], ["marks", *"ghijkl"]], figsize=(9.6, 2.6), width_ratios=[4, *[1] * 6]
 )
-plt.sca(axes.pop("marks"))
+mark_axes = axes.pop("marks")
 for gpu, style, mark in zip(pair, ("o-", "x"), np.transpose(marks)):
-    plt.plot(100 * mark, style, label=gpu.name)
-plt.gca().set(title="% of 256 pictures read right", xlabel="steps", ylim=(0, 100))
-plt.legend()
-shown = zip(axes.values(), pictures[3::21], read(readers[1])[3::21], truth[3::21], strict=False)
-for ax, picture, number, right in shown:
+    mark_axes.plot(100 * mark, style, label=gpu.name)
+mark_axes.set(title="% of 256 pictures read right", xlabel="steps", ylim=(0, 100))
+mark_axes.legend()
+twelve = zip(axes.values(), pictures[3::21], read(readers[1])[3::21], truth[3::21], strict=False)
+for ax, picture, number, right in twelve:
     ax.imshow(picture.reshape(8, 8), cmap="gray_r")
     words, color = (f"{number}", "black") if number == right else (f"not {number}: {right}", "tab:red")
     ax.set_title(words, size=10, color=color)
     ax.axis("off")
-plt.show()
-print(f"The marks climb from {marks[0][0]:.0%} to {marks[25][0]:.0%}, and those of both GPUs are the same.")
-print("Beside them twelve of the pictures, and above each what GPU 1 reads, misses in red.")
+shown(
+    figure,
+    f"The marks climb from {marks[0][0]:.0%} to {marks[25][0]:.0%}, and those of both GPUs are the same.",
+    "On the right are twelve of the pictures, and above each what GPU 1 reads, misses in red.",
+)
 
 # %% id=payoff-costs
 drawers = [[agt.d2h(w.borrow()).on(net.gpu).sync() for w in net.w] for net in readers]

@@ -624,7 +624,7 @@ reveal("00-gain", f"{real:.0f}", picture, waiting=waiting, gone=measured - real)
 #
 # The device isn't to blame: a copy takes 78 µs on the H200, and 79 in the model. The six calls take 58 µs instead of 46. But *between* them lie 104 µs, in which Python gets from one to the next, and in the model next to nothing. Before the `d2h`, even the device waits for Python.
 #
-# Nor do copies that meet slow each other down in the model, as you can see in your own program. So let the model tell you *what* overlaps, and measure *how much* you gain.
+# Nor do copies that meet slow each other down in the model, not even in your own program above. So let the model tell you *what* overlaps, and measure *how much* you gain.
 
 # %% id=real-check tags=asserts
 assert [round(us) for us in (measured, real, waiting, measured - real)] == [558, 498, 66, 60]

@@ -233,7 +233,7 @@ doubled = scaled(mine, 2).sync()
 refused(agt.errors.UseAfterMoveError, lambda: agt.d2h(mine))  # nothing is run here
 
 # %% [markdown] id=ownership-table
-# The rule is this: **an array has one owner, and when you pass it to an operation, you give it away.** You gave `mine` to `scaled`. In return you own whatever the operation yields, here `doubled`. It's the baton again, which is in one hand at a time. The error says where the array went: into `partition()`, which `scaled` calls. And because ownership is checked while you *build*, the error comes from the very line that uses the array once too often, before anything has run. An operation that owns an array can run only once, because it has given the array on:
+# The rule is this: **an array has one owner, and when you pass it to an operation, you give it away.** You gave `mine` to `scaled`. In return you own whatever the operation yields, here `doubled`. The error says where the array went: into `partition()`, which `scaled` calls. And because ownership is checked while you *build*, the error comes from the very line that uses the array once too often, before anything has run. An operation that owns an array can run only once, because it has given the array on:
 
 # %% id=once-run
 op = agt.d2h(doubled)

@@ -140,15 +140,16 @@ def relu(output):
 #
 # A batch needs three arrays: its input, and room for `hidden` and `output`. `agt.zip` makes them in one operation, and `and_then` hands them on, as one tuple.
 #
-# Why hand them on? Because an owned array that goes into a launch is gone, and comes out at the other end: no baton, no relay race. Whatever else a stage needs, such as `w1`, it takes from the function around it.
+# Why hand them on? Because an owned array that goes into a launch is gone, and comes out at the other end. Whatever else a stage needs, such as `w1`, it takes from the function around it.
 
 # %% id=relay tags=helpers
 from IPython.display import HTML
 
 HTML("""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 206" width="720" role="img" fill="none"
-stroke-width="1.6" style="max-width:100%;font:13px sans-serif" aria-label="A batch as a relay. A copy and two
-fills make x, hidden and output. gemm takes x and W0 and fills hidden, matvec takes hidden and W1 and fills
-output, relu works in output, and to_host copies it. The operation holds its arrays until the copy is done.">
+stroke-width="1.6" style="max-width:100%;font:13px sans-serif" aria-label="A batch, step by step. A copy and
+two fills make x, hidden and output. gemm takes x and W0 and fills hidden, matvec takes hidden and W1 and
+fills output, relu works in output, and to_host copies it. The operation holds its arrays until the copy is
+done.">
 <defs><marker id="tip" markerWidth="8" markerHeight="8" refX="7" refY="4" orient="auto">
 <path d="M0 0L8 4L0 8z" fill="currentColor"/></marker></defs>
 <path fill="#9AD5F7" d="M10 84h98v34h-98z"/><path fill="#0BA47A" d="M610 84h98v34h-98z"/>
@@ -1047,7 +1048,7 @@ reveal("07-large", f"{four:.0f}", picture, one=one, gain=gain)
 # %% [markdown] id=read-large
 # ### Who's ready when?
 #
-# Now look at when each batch is *ready*. On four streams, nobody got anything until nearly the end, and then they all came at once, like buses. The last came a quarter sooner than on one stream, and the first almost three times as late. Why? Kernels get room in the order in which they ask. (That's the simulator's rule.) Batch 0 asks for its `matvec` after its GEMM, and by then three other GEMMs have asked first.
+# Now look at when each batch is *ready*. On four streams, nobody got anything until nearly the end, and then they all came at once. The last came a quarter sooner than on one stream, and the first almost three times as late. Why? Kernels get room in the order in which they ask. (That's the simulator's rule.) Batch 0 asks for its `matvec` after its GEMM, and by then three other GEMMs have asked first.
 #
 # Nothing is broken. If you're processing a folder of pictures overnight, that's what you want. If somebody is staring at a spinner, it isn't. Those are two goals: **throughput** is how much gets done in a second, and **latency** is how long one request takes. Can one program have both?
 
@@ -1106,7 +1107,7 @@ with_latency(hurried).plot(
 # | one batch can't wait, and the others can | `urgent` |
 # | somebody waits for each of them | one stream: the shortest wait on average |
 #
-# (An H100's buses aren't as close: in three runs the first was ready after 2,190 to 2,340 µs, and all after 2,580 to 2,640.)
+# (On an H100 they don't come quite so close together: in three runs the first was ready after 2,190 to 2,340 µs, and all after 2,580 to 2,640.)
 
 # %% id=check-large tags=asserts
 if device.simulated:

@@ -540,7 +540,7 @@ class Future:
 # `while not self.event.done:`, and in it `yield`; after the loop `return self.result`.
 
 # %% id=10-future explanation
-# Two lines, and a GPU takes part in an event loop. Looking again and again is called *polling*. It reacts quickly, and it keeps one processor core busy. `agt` polls for a moment, and then asks the driver to wake it: `device.watch(event, wake)`.
+# Two lines, and a GPU takes part in an event loop. Looking again and again is called *polling*. It reacts quickly, and it keeps one processor core busy. `agt` polls for a moment, and then a helper looks now and then, and wakes the task: `device.watch(event, wake)`.
 
 # %% id=10-future-check
 check("10-future", Future)

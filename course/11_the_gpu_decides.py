@@ -10,7 +10,7 @@
 # | | |
 # |---|---|
 # | Time | 40 minutes, and 30 for the encores |
-# | You need | [04_combinators](04_combinators.ipynb), [09_cuda_graphs](09_cuda_graphs.ipynb) and, from [07_async_mlp](07_async_mlp.ipynb), what a barrier is. You do not need a GPU |
+# | You need | [04_combinators](04_combinators.ipynb), [09_cuda_graphs](09_cuda_graphs.ipynb) and, from [02c_tiles](02c_tiles.ipynb), what a barrier is. You don't need a GPU |
 
 # %% id=setup
 from functools import partial
@@ -131,8 +131,8 @@ def draw_flood(free, depth, *rounds, rows=0, zoom=()):
         figure,
         f"A maze with water from the upper left corner: after {', '.join(map(str, rounds))} rounds "
         f"{', '.join(str(((depth >= 0) & (depth <= level)).sum()) for level in rounds)} cells are wet.",
+        f"A maze of {len(free)} by {len(free)} cells: the water needs {depth.max()} steps.",
     )
-    print(f"A maze of {len(free)} by {len(free)} cells: the water needs {depth.max()} steps.")
 
 
 BLUE, YELLOW, GREEN, RED = "#9ad5f7", "#f0b840", "#6fd3b0", "#ee8866"
@@ -186,8 +186,7 @@ def draw_steps(words, *panels):
         )
         for title, lanes, _ in panels
     ]
-    shown(figure, f"{words} The steps, from left to right. {'. '.join(told)}.")
-    print(words)
+    shown(figure, f"The steps, from left to right. {'. '.join(told)}.", words)
 
 
 OVERTAKEN = (
@@ -868,25 +867,28 @@ def decided_slowly(work):
 
 def draw_gain(longer, asked, decided, knee):
     """How long both take if a round is so much longer, up to the fifth; and how many times as fast one is."""
-    figure = plt.figure(figsize=(10, 3), layout="constrained")
-    plt.subplot(1, 2, 1, xlabel="µs that a round takes longer", ylabel="µs for the whole run")
+    figure, (time_axes, gain_axes) = plt.subplots(1, 2, figsize=(10, 3), layout="constrained")
     for times, name in ((asked, "Python decides"), (decided, "the GPU decides")):
-        plt.plot(longer[:5], times[:5], "o-", label=name)
-    plt.axvspan(0, knee, color=YELLOW, alpha=0.4, label=f"{knee:.0f} µs a round for nothing")
-    plt.ylim(0, 1.6 * asked[4])
-    plt.legend(loc="upper left")
-    plt.subplot(1, 2, 2, xlabel="µs that a round takes longer", ylabel="times as fast")
-    plt.plot(longer, asked / decided, "o-", color="0.3")
-    plt.axhline(1, color="0.3", linestyle=":")
+        time_axes.plot(longer[:5], times[:5], "o-", label=name)
+    time_axes.axvspan(0, knee, color=YELLOW, alpha=0.4, label=f"{knee:.0f} µs a round for nothing")
+    time_axes.set(ylim=(0, 1.6 * asked[4]), ylabel="µs for the whole run")
+    time_axes.legend(loc="upper left")
+    gain_axes.plot(longer, asked / decided, "o-", color="0.3")
+    gain_axes.axhline(1, color="0.3", linestyle=":")
+    told = []
     for k in (0, 4, -1):
         gain, beside = asked[k] / decided[k], {"textcoords": "offset points", "xytext": (5, 6)}
-        plt.annotate(f"{gain:.1f}", (longer[k], gain), **beside)
-        print(f"a round {longer[k]:.0f} µs longer: Python {asked[k]:,.0f} µs, the GPU {decided[k]:,.0f} µs")
-    plt.ylim(0, 1.15 * max(asked / decided))
+        gain_axes.annotate(f"{gain:.1f}", (longer[k], gain), **beside)
+        told.append(f"{longer[k]:.0f} µs longer: {asked[k]:,.0f} and {decided[k]:,.0f} µs")
+    limits = {"xlim": (None, 1.08 * max(longer)), "ylim": (0, 1.15 * max(asked / decided))}
+    gain_axes.set(**limits, ylabel="times as fast")
+    for axes in (time_axes, gain_axes):
+        axes.set_xlabel("µs that a round takes longer")
     shown(
         figure,
         "Left: the single launch takes longer at once, Python only from the knee on, and then as steeply. "
         "Right: the gain falls towards 1.",
+        f"Python and the GPU, if a round is so much longer. {'; '.join(told)}.",
     )
 
 # %% id=pays-run
@@ -974,9 +976,12 @@ def draw_places():
     axes.set(xlim=(-0.3, 22.8), ylim=(-4.3, 1.8))
     axes.axis("off")
     figure.tight_layout()
-    shown(figure, "Sixteen blocks of four warps fill 64 places; the seventeenth to twentieth have none.")
-    print("One SM. A column is a block: three warps of 32 threads, and one of 4, which takes a whole place.")
-    print("20 blocks would be 2,000 threads, but 80 warps.")
+    shown(
+        figure,
+        "Sixteen blocks of four warps fill 64 places; the seventeenth to twentieth have none.",
+        "One SM. A column is a block: three warps of 32 threads, and one of 4, which takes a whole place. "
+        "20 blocks would be 2,000 threads, but 80 warps.",
+    )
 
 # %% [markdown] id=places-sim
 # On a real GPU, a wrong guess would spin ten million times and then trap, and after a trap, all CUDA calls of the process fail. The simulated GPU notices at once:

@@ -10,7 +10,7 @@
 # | | |
 # |---|---|
 # | Time | 50 minutes |
-# | You need | [11_the_gpu_decides](11_the_gpu_decides.ipynb) and [09_cuda_graphs](09_cuda_graphs.ipynb). You do not need a GPU |
+# | You need | [11_the_gpu_decides](11_the_gpu_decides.ipynb) and [09_cuda_graphs](09_cuda_graphs.ipynb). You don't need a GPU |
 
 # %% id=setup
 import matplotlib.pyplot as plt

@@ -10,7 +10,7 @@
 # | | |
 # |---|---|
 # | Time | 65 minutes, and 45 for the encores |
-# | You need | [06_await](06_await.ipynb) and [11_the_gpu_decides](11_the_gpu_decides.ipynb). You do not need a GPU |
+# | You need | [06_await](06_await.ipynb) and [11_the_gpu_decides](11_the_gpu_decides.ipynb). You don't need a GPU |
 
 # %% id=setup
 from itertools import permutations

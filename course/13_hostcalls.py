@@ -9,8 +9,8 @@
 #
 # | | |
 # |---|---|
-# | Time | an hour to an hour and a half, and another hour for the encores |
-# | You need | [06_await](06_await.ipynb) and, from [11_the_gpu_decides](11_the_gpu_decides.ipynb), what CUDA promises. You do not need a GPU |
+# | Time | an hour, and 40 minutes for the encores |
+# | You need | [06_await](06_await.ipynb) and, from [11_the_gpu_decides](11_the_gpu_decides.ipynb), what CUDA promises. You don't need a GPU |
 # | Device | the first cell of code says which one is in use |
 
 # %% id=setup
@@ -98,7 +98,7 @@ with_rounds(to_and_fro).plot(
 # %% [markdown] id=mailbox
 # ## A mailbox
 #
-# To talk, the two need a place that both can reach, and you've had one since chapter 2: pinned host memory. A kernel can read and write single words there while it runs. CUDA calls this **mapped memory**:
+# To talk, the two need a place that both can reach, and you've had one since [02b](02b_copies_and_chunks.ipynb): pinned host memory. A kernel can read and write single words there while it runs. CUDA calls this **mapped memory**:
 
 # %% id=mapped
 host = agt.pin(np.frombuffer(b"quiet please, this is a library. ", np.uint8))

@@ -10,7 +10,7 @@
 # | | |
 # |---|---|
 # | Time | an hour, and 25 minutes for the second sitting, on another day. The encores take 15 more |
-# | You need | [12_async_inside_a_kernel](12_async_inside_a_kernel.ipynb) and [13_hostcalls](13_hostcalls.ipynb). You do not need a GPU |
+# | You need | [12_async_inside_a_kernel](12_async_inside_a_kernel.ipynb) and [13_hostcalls](13_hostcalls.ipynb). You don't need a GPU |
 # | Device | the first cell of code says which one is in use |
 
 # %% id=setup

@@ -22,16 +22,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course import (
-    check,
-    guess,
-    hint,
-    progress,
-    reveal,
-    score,
-    solution,
-    solved,
-)
+from asyncgpu_course import check, guess, hint, progress, reveal, score, shown, solution
 
 device = agt.use("auto")
 stream = agt.create_stream()
@@ -53,6 +44,9 @@ device
 
 
 # %% id=recorded
+from asyncgpu_course import solved
+
+
 def recorded(run, *args):
     """What a run returns, and its trace."""
     with agt.record():
@@ -117,17 +111,19 @@ agt.overlap(*in_bands(8, 4)).sync()
 rounds = np.vstack([agt.d2h(out.borrow()).sync() for out in outs])
 black = [int((part == MOST).sum()) for part in np.split(rounds, BANDS)]
 
-plt.figure(figsize=(6.4, 4.8))
+figure, axes = plt.subplots(figsize=(6.4, 4.8))
 black_where_never = plt.get_cmap("magma").with_extremes(bad="k")
-plt.imshow(np.log(np.ma.masked_equal(rounds, MOST)), cmap=black_where_never, vmin=-1)
+heights = np.log(np.ma.masked_equal(rounds, MOST))
+axes.imshow(heights, cmap=black_where_never, vmin=-1)
 borders = ROWS * np.arange(1, BANDS) - 0.5
-plt.hlines(borders, -0.5, WIDTH - 0.5, colors="w", linewidth=0.5)
+axes.hlines(borders, -0.5, WIDTH - 0.5, colors="w", linewidth=0.5)
 for k, part in enumerate(black):
-    plt.text(WIDTH + 3, (k + 0.5) * ROWS, f"{part:,} black", va="center")
-plt.title("Bright: many rounds. Black: never done")
-plt.axis("off")
-plt.show()
-print("The Mandelbrot set in six bands, with the number of black pixels beside each.")
+    axes.text(WIDTH + 3, (k + 0.5) * ROWS, f"{part:,} black", va="center")
+axes.set_title("Bright: many rounds. Black: never done")
+axes.axis("off")
+told = ", ".join(f"{part:,}" for part in black)
+alt = "The Mandelbrot set in six bands. Their black pixels, from above"
+shown(figure, f"{alt}: {told}.")
 
 
 # %% id=mandelbrot-check tags=asserts
@@ -198,8 +194,8 @@ assert bars[-1] < 1.1 * bars[1]
 
 # %% id=mandelbrot-warps tags=helpers
 idle = []
-fig, shown = plt.subplots(1, 2, figsize=(11, 3.9), layout="constrained")
-for axes, (wide, high) in zip(shown, [(8, 4), (32, 1)]):
+figure, row = plt.subplots(1, 2, figsize=(11, 3.9), layout="constrained")
+for axes, (wide, high) in zip(row, [(8, 4), (32, 1)]):
     warps = rounds.reshape(HEIGHT // high, high, WIDTH // wide, wide)
     longest = warps.max(axis=(1, 3))
     waits = longest - warps.mean(axis=(1, 3))
@@ -211,11 +207,13 @@ for axes, (wide, high) in zip(shown, [(8, 4), (32, 1)]):
     axes.contour(rounds == MOST, [0.5], extent=extent, **line)
     axes.set_title(f"{wide} x {high}: lanes wait for {idle[-1]:.0%} of the rounds")
     axes.axis("off")
-fig.colorbar(drawn, ax=shown, label="rounds that a lane waits")
-plt.show()
-print("Each cell is a warp, and the line is the outline of the set. Lanes wait in the warps")
-print("that lie across it: a thin string of small cells on the left, and on the right rows")
-print("as wide as a sixth of the picture.")
+figure.colorbar(drawn, ax=row, label="rounds that a lane waits")
+shown(
+    figure,
+    "Lanes wait in the warps that lie across the outline of the set: a thin string of small cells on the "
+    "left, and on the right rows as wide as a sixth of the picture.",
+    "Each cell is a warp, and the line is the outline of the set.",
+)
 
 # %% id=mandelbrot-rows
 durations, by_rows = (
@@ -285,8 +283,8 @@ watched(CROWD)
 # (The `mask` for all 32 lanes is `0xffffffffu`.) So one lane can ask the counter for as many places as its warp needs, and then they share them out.
 
 # %% id=grep-vote-picture tags=helpers
-fig, axes = plt.subplots(figsize=(11, 2.4))
-slot = 0
+figure, axes = plt.subplots(figsize=(11, 2.4))
+slot, told = 0, []
 for i, code in enumerate(SHORT):
     warp, lane = divmod(i, 32)
     yes = code == ord("e")
@@ -300,11 +298,15 @@ for warp in range(3):
     yes = SHORT[32 * warp : 32 * warp + 32].count(b"e")
     axes.text(32.5, warp + 0.23, f"{yes} vote{'s' * (yes > 1)}: one atomic adds {yes}", va="center")
     axes.text(-0.5, warp + 0.23, f"warp {warp}", va="center", ha="right")
+    told.append(f"warp {warp} has {yes}")
 axes.set(xlim=(-4, 42), ylim=(2.9, -0.1))
 axes.axis("off")
-plt.show()
-print("The letters, a lane each. Every e votes, the red one asks for its whole warp, and in")
-print("blue stand the slots, if the warps come in this order.")
+shown(
+    figure,
+    f"A text, 32 letters a row. Of the letter e, {', '.join(told)}, and they get the slots 0 to {slot - 1}.",
+    "The letters, a lane each. Every e votes, the red one asks for its whole warp, and in blue are the "
+    "slots, if the warps come in this order.",
+)
 
 # %% id=grep-crowd-check tags=asserts
 assert "10 threads use an atomic on count" in watched(CROWD).step(1)
@@ -553,17 +555,20 @@ everything = pieces.swapaxes(1, 2).reshape(-1, 8, 8)
 
 # %% id=search-nearest tags=helpers
 label = digits.labels.ravel()
-fig, shown = plt.subplots(5, 16, figsize=(13, 4.4))
+figure, places = plt.subplots(5, 16, figsize=(13, 4.4))
 for q in range(16):
     column = [unknown_digits[q].reshape(8, 8), *everything[nearest[q]]]
     for row, picture in enumerate(column):
-        shown[row, q].imshow(picture, cmap="Greys" if row else "Oranges")
-        shown[row, q].set(xticks=[], yticks=[])
+        places[row, q].imshow(picture, cmap="Greys" if row else "Oranges")
+        places[row, q].set(xticks=[], yticks=[])
         wrong = row and label[nearest[q, row - 1] % 192] != label[192 + q]
-        shown[row, q].spines[:].set(color="tab:red", linewidth=3, visible=bool(wrong))
-plt.show()
-print("In orange, 16 digits. Below each, in grey, the four pictures most like it.")
-print("They show the same digit, but for the one in the red frame: a 5 below an 8.")
+        places[row, q].spines[:].set(color="tab:red", linewidth=3, visible=bool(wrong))
+shown(
+    figure,
+    "Sixteen columns of five digits. In each column they look alike.",
+    "In orange, 16 digits. Below each, in grey, the four pictures most like it. They show the same digit, "
+    "but for the one in the red frame: a 5 below an 8.",
+)
 
 # %% id=search-check tags=asserts
 wanted = ((everything.reshape(1, -1, 64).astype(int) - unknown_digits[:16, None]) ** 2).sum(2)
@@ -643,7 +648,7 @@ progress("14")
 #
 # *What happens when two galaxies meet?*
 #
-# Each star pulls at every other. With $n$ stars that's $n^2$ pulls for each small step in time, and a hundred steps make a film. A thread moves a star, and its block fetches the others in tiles of 64, as in chapter 7, so that they read together. A step reads one pair of arrays and writes another, so every second step brings us back to the first pair.
+# Each star pulls at every other. With $n$ stars that's $n^2$ pulls for each small step in time, and a hundred steps make a film. A thread moves a star, and its block fetches the others in tiles of 64, as in [02c](02c_tiles.ipynb), so that they read together. A step reads one pair of arrays and writes another, so every second step brings us back to the first pair.
 
 # %% id=galaxies-kernel
 step_kernel = agt.Kernel(r"""
@@ -707,20 +712,21 @@ for _ in range(STEPS // 2):
 
 # %% id=galaxies-picture
 film = np.array(film)
-fig, shown = plt.subplots(1, 4, figsize=(13, 3.6))
-for axes, frame in zip(shown, (0, 15, 30, 50)):
-    plt.sca(axes)
+figure, row = plt.subplots(1, 4, figsize=(13, 3.6))
+for axes, frame in zip(row, (0, 15, 30, 50)):
     recent = film[max(frame - 8, 0) : frame + 1]
     for galaxy, color in zip(np.split(np.arange(STARS), 2), ("tab:blue", "tab:orange")):
         x, y = recent[:, galaxy].transpose(2, 0, 1)
-        plt.plot(x, y, color=color, alpha=0.35, linewidth=0.8)
+        axes.plot(x, y, color=color, alpha=0.35, linewidth=0.8)
         axes.scatter(x[-1], y[-1], s=3, color=color)
     axes.set(xlim=(-2.9, 2.9), ylim=(-2.8, 3.0), aspect="equal")
     axes.set_title(f"after {2 * frame} steps")
     axes.axis("off")
-plt.show()
-print("A blue and an orange disc meet, whirl through each other, and part with")
-print("long, torn arms.")
+shown(
+    figure,
+    "A blue and an orange disc meet, whirl through each other, and part with long, "
+    "torn arms.",
+)
 
 
 # %% id=galaxies-check tags=asserts
@@ -928,9 +934,9 @@ with agt.record() as flight:
 steps_taken = flight.device_spans
 few = len(steps_taken) < 30
 part = flight if few else flight.between(steps_taken[-8].start, steps_taken[-4].end)
-shown = "All" if few else "A part"
+share = "All" if few else "A part"
 part.plot(
-    title=f"{shown} of the {flight.metrics().makespan:.0f} µs of forty steps",
+    title=f"{share} of the {flight.metrics().makespan:.0f} µs of forty steps",
     lanes=("host", "streams"),
     lesson="How much of the time belongs to the bars of the streams, "
     "and how much to the gaps between them?",

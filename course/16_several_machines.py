@@ -28,16 +28,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course import (
-    check,
-    guess,
-    hint,
-    progress,
-    reveal,
-    score,
-    solution,
-    solved,
-)
+from asyncgpu_course import check, guess, hint, progress, reveal, score, shown, solution
 
 device = agt.use("sim")
 device
@@ -133,8 +124,8 @@ calls = [span for span in slow if "sent" in span.detail]
 work = [(span.start, span.end, "") for span in slow.device_spans]
 out = [(call.start, start, "out") for call, (start, _, _) in zip(calls, work)]
 back = [(end, call.end, "back") for call, (_, end, _) in zip(calls, work)]
-shown = slow.with_lane("on the way", out + back).with_lane("the GPU", work)
-picture = shown.plot(title="One batch, a step at a time", lanes=("host",))
+drawn = slow.with_lane("on the way", out + back).with_lane("the GPU", work)
+picture = drawn.plot(title="One batch, a step at a time", lanes=("host",))
 at_work = slow.metrics().device_active
 reveal("16-busy", f"{at_work:.0f}", picture, part=at_work / slow.metrics().makespan)
 
@@ -355,13 +346,16 @@ async def several(gpus, used, recipe, n=4):
 print(f"One GPU, four batches: {one_gpu.metrics().makespan / 1000:.1f} ms")
 
 # %% id=lanes tags=helpers
-def draw_lanes(runs):
-    """Draw when each GPU works, and when each batch leaves your process: it needs half a ms from there."""
-    lanes, (_, axes) = [], plt.subplots(figsize=(9, 0.6 + 1.1 * len(runs)), layout="constrained")
+from asyncgpu_course import LaneBar, draw_lanes, solved
 
-    def bar(start, end, text="", **how):
-        axes.barh(len(lanes) - 1, (end - start) / 1000, left=start / 1000, height=0.7, edgecolor="0.3", **how)
-        axes.text((start + end) / 2000, len(lanes) - 1, text, ha="center", va="center", fontsize=8)
+
+def draw_doors(runs):
+    """Draw when each GPU works, and when each batch leaves your process: it needs half a ms from there."""
+    figure, axes = plt.subplots(figsize=(8, 0.6 + 1.1 * len(runs)), layout="constrained")
+    lanes, told = [], []
+
+    def bar(start, end, colour, words="", meaning="", hatch=""):
+        lanes[-1][1].append(LaneBar(start / 1000, end / 1000, colour, words, meaning, hatch))
 
     for name, trace in runs.items():
         work = {}
@@ -369,34 +363,32 @@ def draw_lanes(runs):
             start, _ = work.setdefault((span.device, span.stream), (span.start, 0))
             work[span.device, span.stream] = start, span.end
         sent, free = any(span.detail.get("sent") for span in trace), 0
-        lanes.append(f"{name}: your door")
+        lanes.append((f"{name}: your door", []))
         if not sent:
             axes.text(0.2, len(lanes) - 1, "only numbers leave", va="center", fontsize=8)
         for i, (start, _) in enumerate(sorted(work.values()) if sent else []):
-            bar(free, start - 500, f"batch {i}", color="white")
+            bar(free, start - 500, "white", str(i))
             free = start - 500
         for device in sorted({device for device, _ in work}):
             mine = [times for (where, _), times in work.items() if where == device]
             if not sent:
-                lanes.append(f"disk {device[-1]}")
+                lanes.append((f"disk {device[-1]}", []))
                 for start, _ in mine:
-                    bar(start - 2000, start, color="white", hatch="////", label="a disk is read")
-            lanes.append(f"GPU {device[-1]}")
+                    bar(start - 2000, start, "white", meaning="a disk is read", hatch="////")
+            lanes.append((f"GPU {device[-1]}", []))
             for start, end in mine:
-                bar(start, end, color="#e69f00", label="a GPU works")
+                bar(start, end, "#e69f00", meaning="a GPU works")
         axes.axhline(len(lanes) - 0.5, color="0.8", linewidth=0.8)
         end = max(span.end for span in trace)
         gpus = {device for device, _ in work}
         busy = sum(end - start for start, end in work.values()) / end / len(gpus)
         whose = "each GPU" if len(gpus) > 1 else "the GPU"
         home = f"the last result is home after {end / 1000:.1f} ms"
-        print(f"{name}: {home}; {whose} works for {busy:.0%} of that")
-    axes.set_yticks(range(len(lanes)), lanes)
-    axes.set(ylim=(len(lanes) - 0.5, -0.5), xlim=(0, None), xlabel="simulated time (ms)")
-    handles, labels = axes.get_legend_handles_labels()
-    once_each = dict(zip(labels, handles))
-    axes.legend(once_each.values(), once_each, loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
-    plt.show()
+        told.append(f"{name}: {home}; {whose} works for {busy:.0%} of that")
+    draw_lanes(axes, lanes)
+    axes.set(xlim=(0, None), xlabel="simulated time (ms)")
+    words = "Lanes for your door and the GPUs: each GPU works in short bars, with long pauses between them."
+    shown(figure, words, f"A number is a batch. With {'. With '.join(told)}.")
 
 # %% id=16-two guess within=0.1
 # One GPU took that long for four batches. So now two GPUs get eight, four for each. After how many ms is the last result home?
@@ -406,7 +398,7 @@ def draw_lanes(runs):
 times_two = two_gpus.metrics().makespan / one_gpu.metrics().makespan
 doors = {"one GPU, four batches": one_gpu, "two GPUs, eight": two_gpus}
 two_ms = f"{two_gpus.metrics().makespan / 1000:.0f}"
-reveal("16-two", two_ms, lambda: draw_lanes(doors), times=times_two)
+reveal("16-two", two_ms, lambda: draw_doors(doors), times=times_two)
 
 # %% id=16-two told truth=80
 # That's {times:.1f} times as long, as if there were no second GPU. Look at your door. Each batch has 4 MB, which takes 10 ms to send, and all leave by one door: yours. Batch 7 stands in the queue for 70 ms, for work that takes less than one. Both GPUs wait for the post. (In reality, too, one Python packs everything and one cable carries it. With Dask on two cores, 4 MB to each of two processes took 1.9 times as long as to one.)
@@ -453,7 +445,7 @@ async def with_disks(gpus, used):
 
 (_, one_reads), _ = await on_cluster(with_disks, 1)
 (both, two_read), _ = await on_cluster(with_disks, 2)
-draw_lanes({"one that reads": one_reads, "two that read": two_read})
+draw_doors({"one that reads": one_reads, "two that read": two_read})
 
 # %% [markdown] id=reading-read
 # These are four batches again. Nothing queues at your door, so even one GPU is four times as fast, though a disk with 2 GB/s needs 2 ms a batch. And now the second one pays, because it has a disk of its own. (`read` is called *inside* the lambda, by the worker. Outside of it, you'd read the file here, and send it.)
@@ -485,12 +477,12 @@ for n in (1, 2):
 # %% id=crossing tags=helpers
 def draw_lines(took, cross):
     """Draw how long n batches take at home and next door."""
-    _, axes = plt.subplots(figsize=(9, 3.6), layout="constrained")
+    figure, axes = plt.subplots(figsize=(9, 3.6), layout="constrained")
     for k, (label, color, marker) in enumerate(
         [("at home, one GPU", "#0072b2", "o"), ("next door, two GPUs", "#d55e00", "s")]
     ):
         ms = [times[k] / 1000 for times in took.values()]
-        plt.plot(list(took), ms, color=color, marker=marker, label=label)
+        axes.plot(list(took), ms, color=color, marker=marker, label=label)
     top = axes.get_ylim()[1]
     here, there = took[1]
     axes.annotate("", (1, here / 1000), (1, there / 1000), arrowprops={"arrowstyle": "<->"})
@@ -504,8 +496,8 @@ def draw_lines(took, cross):
     axes.set(xlim=(-0.3, max(took) + 0.5), ylim=(0, top), xlabel="batches", ylabel="simulated time (ms)")
     axes.set_xticks(list(took))
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
-    plt.show()
-    print(f"Up to {cross - 2} batches, your one GPU is faster. From {cross} on, the two next door are.")
+    judged = f"Up to {cross - 2} batches, your one GPU is faster. From {cross} on, the two next door are."
+    shown(figure, "Two rising lines that cross: the one at home begins lower, and is steeper.", judged)
 
 # %% id=16-worth guess within=0.25
 # Next door, each GPU gets half of the batches. On our simulated clock, from which even number of batches on are those two faster than your one?
@@ -577,19 +569,20 @@ async def quickest(call, times=20):
 # %% id=carrying tags=helpers
 def draw_carrying(each, packed, home):
     """Draw what it takes to carry n batches, and to do their work at home; say what one costs, and judge."""
-    lines = {"a call for each batch": each, "packed in two calls": packed, "at home": home}
+    told, lines = [], {"a call for each batch": each, "packed in two calls": packed, "at home": home}
     looks = [("#d55e00", "s", "--"), ("#009e73", "D", "--"), ("#0072b2", "o", "-")]
-    _, axes = plt.subplots(figsize=(9, 3.6), layout="constrained")
+    figure, axes = plt.subplots(figsize=(9, 3.6), layout="constrained")
     n = max(home)
     print(f"Of {n} batches, each takes")
     for (name, ms), (color, marker, style) in zip(lines.items(), looks):
         print(f"  {name + ':':<23}{ms[n] / n:4.1f} ms")
         clock = "simulated work" if ms is home else "real, and only carried"
         label = f"{name}: {ms[n]:.0f} ms for {n}\n({clock})"
-        plt.plot(list(ms), ms.values(), color=color, marker=marker, linestyle=style, label=label)
+        axes.plot(list(ms), ms.values(), color=color, marker=marker, linestyle=style, label=label)
+        told.append(label.replace("\n", " "))
     axes.set(xlim=(0, None), ylim=(0, None), xlabel="batches", ylabel="time (ms)", xticks=list(home))
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1), labelspacing=1)
-    plt.show()
+    shown(figure, f"Three lines: {'; '.join(told)}.")
     for how, ms in (("With a call for each batch", each), ("Packed in two calls", packed)):
         times = ms[n] / home[n]
         where = "stay at home" if times > 1 else "may go"
@@ -716,28 +709,25 @@ print(f"Alone, such a call takes {quick.metrics().makespan:.0f} µs.")
 # %% id=plug-picture tags=helpers
 def draw_plug(trace, at):
     """Draw for each call the way there, the GPU's work and the way home, and when the plug is pulled."""
-    _, axes = plt.subplots(figsize=(9, 2.3), layout="constrained")
+    figure, axes = plt.subplots(figsize=(8, 2.3), layout="constrained")
+    lanes, told = [], []
     calls = sorted((span for span in trace if "sent" in span.detail), key=lambda span: span.name[-1])
     work = {}
     for span in trace.device_spans:  # each batch has a stream of its own
         work.setdefault((span.device, span.stream), []).append(span)
     for i, (call, spans) in enumerate(zip(calls, sorted(work.values(), key=lambda spans: spans[0].start))):
         ends = [call.start, spans[0].start, spans[-1].end, call.end]
-        print(f"batch {i}: computed after {ends[2]:.0f} µs, and its call ends after {ends[3]:.0f}")
+        told.append(f"Batch {i} is computed after {ends[2]:.0f} µs, and its call ends after {ends[3]:.0f}.")
         hatches = ["", "", "////" if call.detail["gpu"] == 1 else ""]
         home = "a result that's lost" if call.detail["gpu"] == 1 else "a result on its way home"
         names = ["a recipe on its way", "the GPU works", home]
-        for k, color in enumerate(("white", "#e69f00", "#9fd0f5")):
-            left, width = ends[k], ends[k + 1] - ends[k]
-            axes.barh(i, width, left=left, color=color, edgecolor="0.3", hatch=hatches[k], label=names[k])
+        looks = zip(ends, ends[1:], ("white", "#e69f00", "#9fd0f5"), names, hatches)
+        bars = [LaneBar(a, b, colour, "", name, hatch) for a, b, colour, name, hatch in looks]
+        lanes.append((f"batch {i} (GPU {i % 2})", bars))
     axes.axvline(at, color="#b00040", linewidth=2, label="the plug is pulled")
-    handles, labels = axes.get_legend_handles_labels()
-    once_each = dict(zip(labels, handles))
-    axes.legend(once_each.values(), once_each, loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
-    axes.set_yticks(range(4), [f"batch {i} (GPU {i % 2})" for i in range(4)])
-    axes.invert_yaxis()
+    draw_lanes(axes, lanes)
     axes.set_xlabel("simulated time (µs)")
-    plt.show()
+    shown(figure, f"A line where the plug is pulled, after {at:.0f} µs.", " ".join(told))
 
 # %% id=run-plug
 async def vacuum(gpus, at):
@@ -849,27 +839,22 @@ def kill(gpu, pid, local):
 
 def draw_calls(watched, recipes, killed):
     """Draw the calls for each batch; `recipes` has pairs of a batch's number and a recipe."""
-    _, axes = plt.subplots(figsize=(9, 3.2), layout="constrained")
+    figure, axes = plt.subplots(figsize=(8, 3.2), layout="constrained")
     batch_of = {id(recipe): i for i, recipe in recipes}
+    lanes = [(f"batch {i}", []) for i in range(8)]
     for gpu in watched:
         for recipe, begin, end, came in gpu.notes:
-            where = {"left": 1000 * (begin - killed), "width": 1000 * (end - begin), "height": 0.72}
+            times = 1000 * (begin - killed), 1000 * (end - killed)
             color, hatch = ("#9fd0f5", "#f5c99f")[gpu.number], "" if came else "////"
             told = f"GPU {gpu.number}: " + ("a result" if came else "no answer")
-            axes.barh(
-                batch_of[id(recipe)], **where, color=color, edgecolor="0.3", hatch=hatch, label=told
-            )
+            lanes[batch_of[id(recipe)]][1].append(LaneBar(*times, color, "", told, hatch))
     axes.axvline(0, color="#b00040", linewidth=2, label="GPU 1's process is killed")
-    handles, labels = axes.get_legend_handles_labels()
-    once_each = dict(zip(labels, handles))
-    axes.legend(once_each.values(), once_each, loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
-    axes.set_yticks(range(8), [f"batch {i}" for i in range(8)])
-    axes.invert_yaxis()
+    draw_lanes(axes, lanes)
     axes.set_xlim(left=1000 * (min(note[1] for gpu in watched for note in gpu.notes) - killed) - 8)
     axes.set_xlabel("real time since the kill (ms)")
-    plt.show()
     came, lost = (sum(note[-1] is how for gpu in watched for note in gpu.notes) for how in (True, False))
-    print(f"Each bar is a call: {came} brought a result, and {lost} got no answer.")
+    caption = f"Each bar is a call: {came} brought a result, and {lost} got no answer."
+    shown(figure, "Lanes for eight batches, and a line where GPU 1's process is killed.", caption)
 
 # %% id=run-payoff
 careful = solved("16-dies", careful)

@@ -28,7 +28,7 @@ from asyncgpu_tutor.commands.mlp import run_batches, upload
 from asyncgpu_tutor.data import seed_inputs
 from asyncgpu_tutor.devices.simulated import SimDevice, SimMachine
 from simgpu.engine import Command, Engine, ResourceDemand
-from simgpu.launches import LAUNCHES
+from simgpu.remembered import LAUNCHES
 
 LARGE = Path(__file__).with_name("large.cu")
 STREAMS = 4

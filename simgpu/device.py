@@ -23,12 +23,13 @@ from simgpu.errors import (
 )
 from simgpu.gpus import find_spec
 from simgpu.graph import Replay
-from simgpu.launches import LAUNCHES, KernelLaunch, Launched, LoadedKernel
+from simgpu.launches import KernelLaunch, Launched, LoadedKernel
 from simgpu.machine import Machine, Wake, exclusive
 from simgpu.memory import Heap, Memory
 from simgpu.order import BufferAccess, Clock
 from simgpu.pieces import EnginePiece, HostUse
 from simgpu.queues import Command, EngineEvent, ResourceDemand
+from simgpu.remembered import LAUNCHES
 from simgpu.sampled_reference import LARGE, Reference, StandIn
 from simgpu.spec import H200, DeviceSpec
 from simgpu.stream import Event, Stream

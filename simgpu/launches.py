@@ -1,12 +1,7 @@
-"""Launches of kernels on a simulated device: what they compute, what was computed before, and who waits.
+"""Launches of kernels on a simulated device: what they compute, how long that takes, and who waits.
 
-Lessons run a pipeline again and again: on one stream and on four, to warm up and to measure, and each
-attempt at an exercise once more. Interpreting is by far the slowest thing that we do. The same kernel on
-the same bytes does the same, and to compare bytes takes a thousandth of what it takes to interpret what
-reads them. So launches are kept, with the bytes before and after them (`Remembered`). Comparing the bytes,
-and not a version of each array, also finds inputs that were copied anew. What else a result depends on has
-to be in the key, and where it can't be, because a kernel follows addresses or waits for others, the launch
-isn't kept.
+What was computed before is looked up (`remembered`), and of a large launch a part is interpreted
+(`sampled_reference`).
 
 A kernel that waits for the host is harder, because nothing runs beside Python (`Waiting`). It is
 interpreted as far as it comes. What it computed until then counts as time, and it looks at memory again no
@@ -18,10 +13,8 @@ Otherwise the host would see answers before they were asked for.
 from __future__ import annotations
 
 import math
-import threading
 import weakref
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, cast
@@ -31,25 +24,20 @@ from numpy.typing import NDArray
 
 from simgpu import cuda_c
 from simgpu.common import HostBytes, LaunchDim
-from simgpu.cuda_c import GlobalMemory, LaunchResult, MemoryState
+from simgpu.cuda_c import GlobalMemory, LaunchResult
 from simgpu.errors import DeviceError, UsageError
 from simgpu.interrupts import interruptible
 from simgpu.memory import Memory
 from simgpu.order import Tells
 from simgpu.pieces import EnginePiece
 from simgpu.queues import ResourceDemand, Shows
+from simgpu.remembered import LARGEST, Done, Remembered
 from simgpu.sampled_reference import SMALLEST, StandIn, Values
 from simgpu.times import KernelTime, kernel_time, resident_blocks
 
 if TYPE_CHECKING:
     from simgpu.device import Device
 
-Done = tuple[LaunchResult, str | None]  # how its values were computed, if in no usual way
-
-ROOM = 128 << 20  # bytes of launches that are kept in all
-LARGEST = 32 << 20  # bytes of the memory that one launch is given
-EACH = 8  # launches of one kind that are kept: each is compared with
-OVERHEAD = 16 << 10  # bytes of a launch besides its arrays, of which it may have none
 # What a kernel that spins takes from others besides its places: next to nothing, as one that sleeps does.
 _IDLE = 1e-9
 _TRIP = 1.0  # us over the bus: between two looks of a kernel that naps, or two writes that do not come as one
@@ -379,99 +367,3 @@ class Waiting:
             ready += nap
         until = ResourceDemand(math.inf, time.work.places, _IDLE, paused=self, shows=self._shows)
         return replace(until, ready=ready, naps=naps)
-
-
-@dataclass(frozen=True, eq=False)
-class _PendingLaunch:
-    """The contents of some memories before a launch, and of those that it changed after it."""
-
-    before: list[MemoryState]
-    after: list[MemoryState | None]
-    done: Done
-
-
-class Remembered:
-    """The latest launches that did not fail, as far as there is room."""
-
-    def __init__(self, room: int = ROOM) -> None:
-        self.room = room
-        self.used = 0
-        self._launches: OrderedDict[Hashable, list[_PendingLaunch]] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def run(
-        self,
-        kind: Hashable,
-        values: Values,
-        variables: Iterable[GlobalMemory],
-        execute: Callable[[], Done],
-    ) -> Done:
-        """The same as `execute`, which is a launch on `values`, its arguments.
-
-        `kind` tells launches apart besides these: the kernel, its shape. `variables` are what else it can
-        read and write.
-        """
-        # The same memory given twice is not the same as two that hold the same.
-        places = {id(v): v for v in (*values, *variables) if isinstance(v, GlobalMemory)}
-        memories = list(places.values())
-        order = {place: number for number, place in enumerate(places)}
-        given: list[Hashable] = [
-            order[id(v)] if isinstance(v, GlobalMemory) else v and (v.dtype.char, v.tobytes())
-            for v in values
-        ]
-        shapes = [(memory.nbytes, memory.readonly) for memory in memories]
-        key = (kind, tuple(given), tuple(shapes))
-        if sum([nbytes for nbytes, _ in shapes]) > LARGEST:
-            return execute()
-        with self._lock:
-            known = list(self._launches.get(key, ()))
-        for launch in known:
-            if all(map(GlobalMemory.holds, memories, launch.before)):
-                for memory, state in zip(memories, launch.after, strict=True):
-                    if state is not None:
-                        memory.become(state)
-                with self._lock:
-                    if key in self._launches:
-                        self._launches.move_to_end(key)
-                return launch.done
-        before = [_state(memory, number, known) for number, memory in enumerate(memories)]
-        done = execute()
-        after = [
-            None if memory.holds(state) else memory.state()
-            for memory, state in zip(memories, before, strict=True)
-        ]
-        self._keep(key, _PendingLaunch(before, after, done))
-        return done
-
-    def clear(self) -> None:
-        """Forget all of them."""
-        with self._lock:
-            self._launches.clear()
-            self.used = 0
-
-    def _keep(self, key: Hashable, launch: _PendingLaunch) -> None:
-        with self._lock:
-            launches = self._launches.pop(key, [])
-            self.used -= _nbytes(launches)
-            launches = self._launches[key] = [*launches[1 - EACH :], launch]
-            self.used += _nbytes(launches)
-            while self.used > self.room:
-                _, oldest = self._launches.popitem(last=False)
-                self.used -= _nbytes(oldest)
-
-
-LAUNCHES = Remembered()  # of all simulated devices of the process
-
-
-def _nbytes(launches: list[_PendingLaunch]) -> int:
-    """What they keep: of arrays some keep one together, see `_state`."""
-    states = {id(s): s for launch in launches for s in (*launch.before, *launch.after) if s}
-    return OVERHEAD * len(launches) + sum(state.nbytes for state in states.values())
-
-
-def _state(memory: GlobalMemory, number: int, known: list[_PendingLaunch]) -> MemoryState:
-    """Its contents. If another launch has kept the same, such as weights, that one's copy is shared."""
-    for launch in known:
-        if memory.holds(launch.before[number]):
-            return launch.before[number]
-    return memory.state()

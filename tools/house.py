@@ -65,7 +65,7 @@ KINDS = {
         "what a program calls": ("arrays", "collectives", "device", "graph", "stream", "memory"),
         "what runs when": ("machine", "engine", "queues", "interrupts"),
         "what goes wrong between streams": ("order", "adversary"),
-        "what a launch does": ("pieces", "launches", "sampled_reference", "cuda_c"),
+        "what a launch does": ("pieces", "launches", "remembered", "sampled_reference", "cuda_c"),
         "how long it takes": ("times", "links", "spec", "gpus"),
         "what you see": ("report",),
         "what all of them use": ("common", "errors"),

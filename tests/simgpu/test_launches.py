@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from simgpu.cuda_c import GlobalMemory, compile_source
 from simgpu.errors import DeviceAssertError, UninitialisedReadError
-from simgpu.launches import EACH, OVERHEAD, LoadedKernel, Remembered
+from simgpu.launches import LoadedKernel
+from simgpu.remembered import EACH, OVERHEAD, Remembered
 
 SOURCE = """
 __device__ int launches;

@@ -19,7 +19,6 @@ element that several threads have read we keep only one of them, and how far apa
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -27,10 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simgpu.cuda_c.memory.pointers import MaskedAccess
-from simgpu.errors import RaceError
+from simgpu.cuda_c.memory.race_reports import NARROW, report_race
 
 if TYPE_CHECKING:
-    from simgpu.cuda_c.lockstep.team import Team
     from simgpu.cuda_c.memory.regions import ByteRegion
 
 Cells = NDArray[np.int64]
@@ -40,12 +38,6 @@ Changes: TypeAlias = Callable[[], NDArray[np.bool_]] | None
 _NOBODY = -1
 # This minus a reader stands for one before the last write, who concerns only those who don't know of that.
 _BEHIND = -2
-_NARROW = "updates by an atomic for its block"
-_UNFENCED = "this thread has no {acquire} between its look at the flag and this access"
-_UNPUBLISHED = "that one has no {release} (of the block is enough) between its access and a flag"
-_APART = "another thread of its block was told, and no barrier stands between that and this"
-_BUT = " but a message, or a barrier of the grid,"
-_STEPS = "the data, then {release}, then an atomic flag; the reader: flag, {acquire}, data"
 _ATOMIC, _VOLATILE = 2, 3  # of the device; it reaches as far
 _ONE, _WARP, _BLOCK, _MANY = 1, 2, 3, 4  # how many have read an element in this interval
 
@@ -136,7 +128,7 @@ class Shadow:
         bad = other & (writer == heard[0, lanes]) & (when < heard[1, lanes])
         bad &= ~_ordered(a, me, writer, when) & ~_handed_over(a, bad, writer, when)
         if bad.any():
-            _report(self.memory, a, bad, cells, writer, when, False, "writes")
+            report_race(self.memory, a, bad, cells, writer, when, False, "writes")
 
     def write(self, a: MaskedAccess, cells: Cells, changes: Changes, atomic: bool) -> None:
         """Check a write to these cells against earlier accesses, and remember it.
@@ -173,7 +165,7 @@ class Shadow:
             last = self._writer.take(cells)
             apart = last >> 10 != me >> 10
             if apart.any():
-                _report(self.memory, a, apart, cells, last, last, True, "updates atomically")
+                report_race(self.memory, a, apart, cells, last, last, True, "updates atomically")
         self._write_time[cells] = a.team.clock
         self._strong[cells] = (a.site.scope or _ATOMIC) if atomic else _VOLATILE * a.site.volatile
 
@@ -217,9 +209,9 @@ class Shadow:
             bad &= ~(strong & ~step & (a.team.fetched[a.mask.index] >= when))
         if bad.any():
             k = int(bad.argmax())
-            did = "updates atomically" if strong[k] else _NARROW if how[k] == 1 else "writes"
+            did = "updates atomically" if strong[k] else NARROW if how[k] == 1 else "writes"
             did = "writes as volatile" if how[k] == _VOLATILE else did
-            _report(self.memory, a, bad, cells, other, when, writes, did, atomic=atomic)
+            report_race(self.memory, a, bad, cells, other, when, writes, did, atomic=atomic)
         return same
 
     def _check_readers(
@@ -256,7 +248,7 @@ class Shadow:
             by_warp = bool((kinds[bad] <= _WARP).all())
             did = "reads as volatile" if volatile else "reads"
             other, far = np.where(across, me, other), bool(across[bad.argmax()])
-            _report(self.memory, a, bad, cells, other, when, True, did, by_warp, atomic, far)
+            report_race(self.memory, a, bad, cells, other, when, True, did, by_warp, atomic, far)
 
 
 def _handed_over(
@@ -281,123 +273,6 @@ def _ordered(a: MaskedAccess, me: Any, other: Any, when: Any) -> NDArray[np.bool
     if a.team.met is not None:
         by_block |= same_warp & (when <= a.team.met[0][a.mask.index, other & 31])
     return by_block | (same_warp & (when <= a.after_warp_barrier))
-
-
-def _report(
-    memory: ByteRegion,
-    a: MaskedAccess,
-    bad: NDArray[np.bool_],
-    cells: Cells,
-    other: ThreadNumbers,
-    when: Any,
-    writes: bool,
-    did: str,
-    by_warp: bool = True,
-    atomic: bool = False,
-    across: bool = False,
-) -> None:
-    """Raise `RaceError` for the first of the lanes that are `bad`."""
-    k = int(bad.argmax())
-    team, lane = a.team, int(a.mask.index[k])
-    mine, theirs = int(team.thread_id[lane]), int(other[k])
-    # Of the two, a flag needs both.
-    flags = atomic or a.site.volatile, did not in ("reads", "writes", _NARROW)
-    places = ""
-    if writes and did == "writes" and not any(flags):
-        places = " (each of the two may need a place of its own)"
-    text, index, bound = memory.element(a.name, int(cells[k]), a.size)
-    who = f"thread {team.launch.thread_name(theirs & 1023)}"
-    if mine == theirs:
-        who, did = "other threads", re.sub(r"^(read|write|update)s", r"\1", did)
-    if mine >> 10 == theirs >> 10 and not across:
-        near = team.thread_id[a.mask.index[bad]] >> 5 == other[bad] >> 5
-        # Of several warps that race, the first end the run.
-        cure = _cure_in_a_block(team, theirs, by_warp and bool(near.all()))
-        if team.lanes is not None and _missing(a, lane, theirs, when[k : k + 1]) == _UNFENCED:
-            cure = f"and {_UNFENCED}"
-        elif not writes and _unpublished(team, lane, theirs, int(when[k])):
-            cure = f"and {_UNPUBLISHED}"
-    else:
-        block = f"block {team.launch.block_name(theirs >> 10)}"
-        who = f"{who} of {'other blocks' if across else block}"
-        strong = "volatile" if a.site.volatile or "volatile" in did else "atomic"
-        cure = "and an atomic for one block does not reach another: take one of the device"
-        if a.site.scope != 1 and did != _NARROW:
-            told = team.launch.watches or team.launch.messages.active
-            why = _missing(a, lane, theirs, when[k : k + 1]) if told and not across else ""
-            cure = _cure_of_two_blocks(team, why, flags, strong, text)
-    verb, space = "writes" if writes else "reads", "shared" if memory.shared else "global"
-    word = "memory_order_{}" if "cuda::" in team.launch.source.text else "__threadfence()"
-    cure = cure.format(release=word.format("release"), acquire=word.format("acquire"))
-    text = f"{verb} {text} in {space} memory, which {who} {did}{places}, {cure}"
-    team.fault(RaceError, a.site.at, lane, text, array=a.name, index=index, bound=bound)
-
-
-def _cure_in_a_block(team: Team, theirs: int, in_a_warp: bool) -> str:
-    """What two threads of one block lack."""
-    if not in_a_warp:
-        return "without a __syncthreads() between them" + _apart(team, theirs)
-    if team.launch.threads <= 32:
-        return "without a __syncwarp() between them"
-    return (
-        "without a __syncthreads() between them (these two are in one warp, for which "
-        "__syncwarp() is enough, but not for two of different warps)"
-    )
-
-
-def _cure_of_two_blocks(
-    team: Team, why: str, flags: tuple[bool, bool], strong: str, text: str
-) -> str:
-    """What two threads of different blocks lack; `why` is what their fences do not do, if there are any."""
-    plain = ""
-    if not all(flags) and (any(flags) or not why):
-        plain = (
-            f"{'only one' if any(flags) else 'neither'} of the two is {strong}: if this counts or "
-        )
-        plain += "signals, make both atomic. If it is data, "
-    cure = f"and {plain}nothing orders two blocks"
-    if not why:
-        return f"{cure} of one launch: use two launches or a barrier of the grid, or send a message: {_STEPS}"
-    cure += f"{_BUT} and {why}: a reader who sees the flag need not see {text}. "
-    cure += "Use __syncthreads(), or __syncwarp()" if why == _APART else f"First {_STEPS}"
-    if "atomic_thread_fence" in team.launch.source.text and why != _APART:
-        cure += " (fence and flag in one thread, unless the fence is memory_order_seq_cst)"
-    return cure + " (if this counts or signals, make both atomic)" * (not any(flags))
-
-
-def _apart(team: Team, theirs: int) -> str:
-    """Say so if the other thread waits at a barrier."""
-    held = [group.bits for group in team.waiters.groups.values() if group.meets is not None]
-    waits = any(bits[team.thread_id == theirs].any() for bits in held)
-    return " (that one waits at a barrier to which this one did not come)" * waits
-
-
-def _unpublished(team: Team, lane: int, theirs: int, when: int) -> bool:
-    """Tell whether a thread has fenced since another's access, as for a message, and that one has not."""
-    if team.lanes is None or not team.launch.watches:
-        return False
-    fenced, other = team.lanes.fenced[0], team.thread_id == theirs
-    return bool(fenced[lane] > when and (fenced[other] <= when).all())
-
-
-def _missing(a: MaskedAccess, lane: int, theirs: int, when: NDArray[np.int64]) -> str:
-    """Name the edge between what another block did at a time and this lane that is not there."""
-    team, messages = a.team, a.team.launch.messages
-    block = theirs >> 10
-    whole = np.flatnonzero(team.layout.block == team.layout.block[lane])
-    other = np.full(len(whole), theirs)
-    fence, signal = messages.fences.get(block, 0), messages.signals.get(block, 0)
-    if messages.told(team, whole[:1] * 0 + lane, other[:1], when, seen=True)[0]:
-        return _UNFENCED
-    if messages.told(team, whole, other, when).any():
-        return _APART
-    if not fence:
-        return "the other block has no {release} between that access and a flag"
-    if when[0] <= fence and signal < fence:
-        return "the other block sets no atomic or volatile flag behind its {release}"
-    if when[0] > fence:
-        return "the {release} of the other block stands before that access, or no barrier between"
-    return "this thread saw no atomic or volatile flag that the other block set behind a {release} after it"
 
 
 def _relation(me: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.uint8]:

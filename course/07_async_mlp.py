@@ -887,7 +887,7 @@ reveal("07-handles", counts)
 # SUCCESS: All batches completed.
 # ```
 #
-# Try `--input digits`, `--how graph` or `--plot graph.png`.
+# Try `--input digits`, `--how graph` or `--plot graph.svg`.
 
 # %% [markdown] id=real
 # It's a toy, but with the structure of the real thing:

@@ -186,7 +186,7 @@ OTHERS: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: agt.Kernel(SCALE.source, "nothing"), agt.errors.KernelCompileError, r"nothing"),
     (lambda: agt.Kernel(SCALE.source + SCALE.source.replace("scale", "scale2")),
      UsageError, r"has 2 kernels \(scale, scale2\).*Kernel\(source, name\)"),
-    (lambda: agt.Trace().plot().save("a.xyz"), UsageError, "name has to end in .svg, .png or"),
+    (lambda: agt.Trace().plot().save("a.xyz"), UsageError, "name has to end in .svg"),
     # No fallback.
     (lambda: agt.use("cuda:99"),
      agt.errors.DeviceUnavailableError, r"cuda:99 is .*doctor .*--device sim on the comm"),

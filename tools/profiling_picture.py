@@ -1,4 +1,4 @@
-"""Draw docs/mlp_256.png: the MLP at DIM 256, simulated, by CUPTI and by Nsight Systems, on one axis.
+"""Draw docs/mlp_256.svg: the MLP at DIM 256, simulated, by CUPTI and by Nsight Systems, on one axis.
 
     python tools/profiling_picture.py
 
@@ -10,14 +10,13 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-import matplotlib as mpl
 from course_programs import trace_of
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
 
 NAME = "07_async_mlp"
-PICTURE = Path(__file__).resolve().parents[1] / "docs" / "mlp_256.png"
+PICTURE = Path(__file__).resolve().parents[1] / "docs" / "mlp_256.svg"
 
 
 def three() -> list[Trace]:
@@ -33,11 +32,10 @@ def three() -> list[Trace]:
 
 def main() -> None:
     """Write the picture."""
-    argparse.ArgumentParser(description="Draw docs/mlp_256.png.").parse_args()
-    mpl.use("Agg")
+    argparse.ArgumentParser(description="Draw docs/mlp_256.svg.").parse_args()
     traces = [t.from_first(s for s in t if s.kind != "range") for t in three()]
     titles = ["Simulated", "CUPTI", "Nsight Systems"]
-    agt.compare_timelines(traces, titles).save(PICTURE, dpi=110)
+    agt.compare_timelines(traces, titles).save(PICTURE)
     print(f"wrote {PICTURE.name}")
 
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from argparse import ArgumentTypeError
 from pathlib import Path
 
-PICTURES = (".png", ".svg", ".pdf")
-
 
 def picture(text: str) -> Path:
     """A file that a picture can be written to, refused before a program runs and not after it."""
     path = Path(text)
-    if path.suffix not in PICTURES:
-        raise ArgumentTypeError(f"{path}: give a name that ends in {', '.join(PICTURES)}")
+    if path.suffix != ".svg":
+        raise ArgumentTypeError(f"{path}: give a name that ends in .svg")
     if not path.absolute().parent.is_dir():
         raise ArgumentTypeError(f"{path}: there is no folder {path.parent}; make it first")
     return path

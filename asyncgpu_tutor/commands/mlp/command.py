@@ -26,7 +26,7 @@ def add_mlp_arguments(parser: argparse.ArgumentParser) -> None:
     told = "made-up numbers, or handwritten digits with trained weights"
     add("--input", choices=("seed", "digits"), default="seed", help=told)
     add("--dim", type=int, default=64, help="samples and features of made-up numbers (64)")
-    told = "draw the first timeline beside the best: .png, .svg or .pdf"
+    told = "draw the first timeline beside the best, as .svg"
     add("--plot", type=picture, metavar="FILE", help=told)
 
 
@@ -85,7 +85,7 @@ async def _program(args: argparse.Namespace, inputs: MlpInputs) -> int:
             parts = (traces[how] for how in titles)
             beside = [t.from_first(s for s in t if s.kind != "range") for t in parts]
             drawn = agt.compare_timelines(beside, list(titles.values()))
-        drawn.save(args.plot, dpi=150)
+        drawn.save(args.plot)
         print(f"Timeline drawn in {args.plot}")
 
     found = [

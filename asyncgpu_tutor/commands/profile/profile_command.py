@@ -26,7 +26,7 @@ def add_profile_arguments(parser: argparse.ArgumentParser) -> None:
     told = "write the trace here, as trace.json and for https://ui.perfetto.dev (without it: into profile/ "
     told += "if a program is run, nowhere if a file is read)"
     add("--out", type=Path, metavar="FOLDER", help=told)
-    add("--plot", type=picture, metavar="FILE", help="also draw it into this .png, .pdf or .svg")
+    add("--plot", type=picture, metavar="FILE", help="also draw it into this .svg")
     add("--within", metavar="RANGE", help="only what was asked for within NVTX ranges of this name")
     add("--whole", action="store_true", help="the whole program, including its warm-up")
     told = "only this stretch of time, in us as the report shows them; either may be left out"
@@ -53,7 +53,7 @@ def run_profile(args: argparse.Namespace) -> int:
         trace.to_perfetto(args.out / "trace.perfetto.json")
         print(f"\nThe trace, and a file for https://ui.perfetto.dev, are in {args.out}")
     if args.plot is not None:
-        analysis.plot().save(args.plot, dpi=150)
+        analysis.plot().save(args.plot)
         print(f"Picture: {args.plot}")
     return 0
 

@@ -1,7 +1,7 @@
 """Pictures of traces: one visual language for the whole course.
 
-`layout` decides where everything goes. `panel` adds what is said, and `scene` turns that into boxes, lines
-and words, which `svg` writes for a page and `bitmap` paints with matplotlib.
+`layout` decides where everything goes. `panel` adds what is said, `scene` turns that into boxes, lines and
+words, and `svg` writes those down.
 """
 
 from asyncgpu_tutor.traces.pictures.alternative_text import alt_text

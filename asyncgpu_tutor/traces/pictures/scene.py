@@ -1,4 +1,4 @@
-"""A timeline as boxes, lines and words, in pixels: what `svg` writes down and `bitmap` paints."""
+"""A timeline as boxes, lines and words, in pixels: what `svg` writes down."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _LIGHT_SKY = "#9AD5F7"
 
 @dataclass(frozen=True)
 class BarStyle:
-    """Fill and pattern of a bar; the pattern is matplotlib's ``hatch``."""
+    """Fill and pattern of a bar; the pattern is one of `svg`'s hatchings."""
 
     colour: str
     hatch: str = ""
@@ -61,14 +61,6 @@ def lighter(colour: str) -> str:
 _, _ON_LIGHT, _ON_DARK, *_RULES = (
     Path(__file__).with_name("style.css").read_text(encoding="utf-8").splitlines()
 )
-
-# How the parts of a timeline look, by the names that `scene` gives them: for `bitmap`, which knows no CSS.
-STYLES: Mapping[str, Mapping[str, str]] = {
-    found[1]: dict(re.findall(r"([\w-]+):([^;]+)", found[2]))
-    for rule in _RULES
-    if (found := re.fullmatch(r"(?:\.agt )?\.([\w.-]+)\{(.*)\}", rule))
-}
-
 
 # The colours of a page on light paper, by name.
 LIGHT: Mapping[str, str] = dict(re.findall(r"--agt-(\w+):([^;}]+)", _ON_LIGHT))

@@ -1,4 +1,4 @@
-"""A timeline as an object: a notebook shows it, `save` writes it, and matplotlib draws it if asked."""
+"""A timeline as an object: a notebook shows it, and `save` writes it."""
 
 from __future__ import annotations
 
@@ -14,15 +14,12 @@ from asyncgpu_tutor.traces.pictures import svg
 from asyncgpu_tutor.traces.pictures.alternative_text import alt_text
 from asyncgpu_tutor.traces.pictures.layout import arrange
 from asyncgpu_tutor.traces.pictures.panel import Panel
-from asyncgpu_tutor.traces.pictures.scene import scene
 from asyncgpu_tutor.traces.spans import measure
 from asyncgpu_tutor.traces.spans.lanes import GROUPS, LaneGroup
 from asyncgpu_tutor.traces.spans.notebook_output import printable
 from asyncgpu_tutor.traces.spans.relations import Spans, select
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from asyncgpu_tutor.traces.trace import Trace
 
 _XML = '<?xml version="1.0" encoding="utf-8"?>\n'
@@ -55,24 +52,12 @@ class Timeline:
         """The still picture: it stands alone, and is light or dark as the page is."""
         return svg.draw(self.panels, self.words, width=_WIDTH)
 
-    def figure(self) -> Figure:
-        """The same picture as a figure of matplotlib, to be drawn on or saved; its units are pixels."""
-        # Only now, because matplotlib is slow to import.
-        from asyncgpu_tutor.traces.pictures import bitmap
-
-        return bitmap.figure(scene(self.panels, width=_WIDTH))
-
-    def save(self, path: str | Path, **options: Any) -> None:
-        """Write it to a file: ``.svg``, or, with `options` for its `savefig`, what matplotlib knows."""
+    def save(self, path: str | Path) -> None:
+        """Write it to a file, as SVG: browsers, slides and text processors show that in any size."""
         path = Path(path)
-        if path.suffix == ".svg":
-            path.write_text(f"{_XML}{self.svg()}\n", encoding="utf-8")
-            return
-        figure = self.figure()
-        known = figure.canvas.get_supported_filetypes()
-        if "format" not in options and path.suffix[1:].lower() not in known:
-            raise UsageError(f"{path}: a picture's name has to end in .svg, .png or .pdf")
-        figure.savefig(path, **options)  # pyright: ignore[reportUnknownMemberType] - matplotlib's own
+        if path.suffix != ".svg":
+            raise UsageError(f"{path}: a picture's name has to end in .svg")
+        path.write_text(f"{_XML}{self.svg()}\n", encoding="utf-8")
 
     def _repr_html_(self) -> str:
         fold = f"<details><summary>In words</summary>{escape(self.words)}</details>"

@@ -4,7 +4,6 @@ import asyncio
 import re
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from hypothesis import given
@@ -83,15 +82,11 @@ def test_a_graph_that_is_one_bar_is_not_said_to_overlap_or_not() -> None:
 
 
 @pytest.mark.parametrize("how", ["all", "graph"])
-@pytest.mark.parametrize(
-    ("name", "start"), [("t.png", b"\x89PNG"), ("t.svg", b"<?xml"), ("t.pdf", b"%PDF")]
-)
-def test_plot(sim: Device, mlp: Command, tmp_path: Path, how: str, name: str, start: bytes) -> None:
-    before = plt.get_fignums()
-    ran = mlp("--dim", 8, "--how", how, "--plot", tmp_path / name)
-    assert (tmp_path / name).read_bytes().startswith(start)
-    assert str(tmp_path / name) in ran.out
-    assert plt.get_fignums() == before
+def test_plot(sim: Device, mlp: Command, tmp_path: Path, how: str) -> None:
+    picture = tmp_path / "t.svg"
+    ran = mlp("--dim", 8, "--how", how, "--plot", picture)
+    assert picture.read_bytes().startswith(b"<?xml")
+    assert str(picture) in ran.out
 
 
 def test_forward_of_matrices_that_are_not_square(device: Device) -> None:

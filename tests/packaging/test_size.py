@@ -19,7 +19,7 @@ from tests.tools import PACKAGES, ROOT
 WHOLE = {
     "asyncgpu_tutor": 22_150,
     "asyncgpu_course": 10_200,
-    "simgpu": 24_900,
+    "simgpu": 24_950,
     "tests": 28_400,
     "course": 44_500,
     "tools": 7_750,

@@ -135,17 +135,43 @@ reveal("02c-asks", asked, **facts)
 # 2. it waits until all threads have done so, at a **barrier**: `__syncthreads()`;
 # 3. each thread adds up 16 products, and finds all it needs in the two tiles;
 # 4. it waits again, so that nobody overwrites a tile that somebody else still reads.
-#
-# ```text
-#      k                     n
-#   +-----------+         +-------+             step t: the tile of a moves to the right,
-#   |   [t ->]  | m       |  [t]  |                     the tile of b moves down
-#   |           |         |   |   | k
-#   +-----------+         |   v   |
-#         a               +-------+
-#                             b
-# ```
-#
+
+# %% id=tiles-drawn tags=helpers
+import matplotlib.pyplot as plt
+
+from asyncgpu_course import shown
+
+
+def draw_tiles():
+    """The matrices of a product, with the tiles of one step, and where the next ones are."""
+    figure, axes = plt.subplots(figsize=(6.4, 4.2))
+    box = {"ec": "0.3", "fc": "0.95"}
+    for x, y, wide, tall in ((0, 0, 6, 4), (7, 5, 5, 6), (7, 0, 5, 4)):
+        axes.add_patch(plt.Rectangle((x, y), wide, tall, **box))
+    looks = (2, 1, "#9ad5f7", "tile of a"), (8, 7, "#6fd3b0", "tile of b"), (8, 1, "#f0b840", "16 x 16 of c")
+    for x, y, colour, name in looks:
+        axes.add_patch(plt.Rectangle((x, y), 2, 2, ec="0.3", fc=colour))
+        axes.text(x + 1, y + 1, name.replace(" of", "\nof"), ha="center", va="center", fontsize=9)
+    arrow = {"arrowstyle": "-|>", "color": "#d55e00", "lw": 2}
+    axes.annotate("", (5.6, 2), (4.1, 2), arrowprops=arrow)
+    axes.annotate("", (9, 5.4), (9, 6.9), arrowprops=arrow)
+    names = ((3, -0.5, "a"), (12.4, 8, "b"), (9.5, -0.5, "c"))
+    sizes = ((3, 4.3, "k"), (-0.4, 2, "m"), (9.5, 11.3, "n"), (6.6, 8, "k"))
+    for (x, y, name), size in (*((it, 13) for it in names), *((it, 10) for it in sizes)):
+        axes.text(x, y, name, ha="center", va="center", fontsize=size)
+    axes.set(xlim=(-1, 13), ylim=(-1, 11.8), aspect="equal")
+    axes.axis("off")
+    shown(
+        figure,
+        "Three matrices: a with m rows and k columns, b with k rows and n columns above c. A block has one "
+        "tile of c, in the rows of a tile of a, and in the columns of a tile of b.",
+        "From step to step, the tile of a moves to the right, and the tile of b moves down.",
+    )
+
+
+draw_tiles()
+
+# %% [markdown] id=tiles-used
 # Each number that's fetched gets used 16 times. In step t = 0, 16, 32, ... thread (x, y) of a block loads one number of `a`, from row `row` and column `t + x`, and one of `b`, from row `t + y` and column `col`. Beyond the edge of a matrix it takes 0, which adds nothing. And it goes to the barrier even if it has no element of `c`, because the others wait for it there.
 
 # %% [markdown] id=exercise-tiled
@@ -249,8 +275,8 @@ def counted():
     for name, report in (("naive", large), ("tiles", large_tiled)):
         n = report.counts
         print(f"{name}: {n.load_sectors:11,} sectors asked for", end=", ")
-        print(f"{n.fresh_sectors:10,} of them new to a block", end="; ")
-        print(f"{n.warp_instructions:11,} instructions; {report.us:.0f} µs")
+        print(f"{n.fresh_sectors:10,} of them new to a block")
+        print(f"       {n.warp_instructions:11,} instructions, and {report.us:.0f} µs")
 
 
 times = large.us / large_tiled.us

@@ -20,16 +20,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course import (
-    check,
-    guess,
-    hint,
-    progress,
-    reveal,
-    score,
-    solution,
-    solved,
-)
+from asyncgpu_course import check, guess, hint, progress, reveal, score, shown, solution
 
 device = agt.use("auto")
 stream = agt.create_stream()
@@ -40,6 +31,9 @@ device
 
 
 # %% id=recorded
+from asyncgpu_course import solved
+
+
 def recorded(run, *args):
     """What a run returns, and its trace."""
     with agt.record():
@@ -190,25 +184,27 @@ said_stop = heard[-2][0]
 print(f"Python said stop at step {said_stop}, and the kernel stopped at step {steps}.")
 
 # %% id=training-curves tags=helpers
-figure, shown = plt.subplot_mosaic(
+figure, places = plt.subplot_mosaic(
     [["c", *"01234"], ["c", *"56789"]], figsize=(11, 4), width_ratios=[5, *[1] * 5]
 )
 reported, of_seen, of_aside = np.array(heard).T
-plt.sca(shown["c"])
-plt.semilogy(reported, of_seen, "o-", label="192 to learn from")
-plt.semilogy(reported, of_aside, "s--", label="64 set aside")
-plt.axvline(said_stop, color="k", linewidth=0.8, label="Python says stop")
-plt.axvline(steps, color="k", linewidth=0.8, linestyle=":", label="the kernel stops")
-plt.legend()
-shown["c"].set(xlabel="step", ylabel="loss", title="what Python heard")
+curves = places["c"]
+curves.semilogy(reported, of_seen, "o-", label="192 to learn from")
+curves.semilogy(reported, of_aside, "s--", label="64 set aside")
+curves.axvline(said_stop, color="k", linewidth=0.8, label="Python says stop")
+curves.axvline(steps, color="k", linewidth=0.8, linestyle=":", label="the kernel stops")
+curves.legend()
+curves.set(xlabel="step", ylabel="loss", title="what Python heard")
 for d in range(10):
-    shown[str(d)].imshow(weights[d], cmap="RdBu_r", vmin=-0.15, vmax=0.15)
-    shown[str(d)].set_title(d)
-    shown[str(d)].axis("off")
+    places[str(d)].imshow(weights[d], cmap="RdBu_r", vmin=-0.15, vmax=0.15)
+    places[str(d)].set_title(d)
+    places[str(d)].axis("off")
 figure.text(0.7, 0.03, "red: ink speaks for it   blue: against it", ha="center")
-plt.show()
-print("Two curves that part: one keeps falling, the other levels off. Beside them, the 64")
-print("weights of each digit. The 0 has a blue hole.")
+shown(
+    figure,
+    "Two curves that part: one keeps falling, the other levels off. Beside them, the 64 weights of each "
+    "digit. The 0 has a blue hole.",
+)
 
 # %% id=training-check tags=asserts
 right = (ink.reshape(256, 64) @ weights.reshape(10, 64).T).argmax(1) == digits.labels.ravel()
@@ -346,18 +342,20 @@ def head(kernel, q, k, v, tabled):
 made = [head(attention, *qk, vectors, tabled=True) for qk in heads.values()]
 
 # %% id=attention-picture tags=helpers
-fig, shown = plt.subplots(1, 4, figsize=(13, 4), sharey=True, layout="constrained")
-for axes, name, (share, _) in zip(shown, heads, made):
+figure, row = plt.subplots(1, 4, figsize=(13, 4), sharey=True, layout="constrained")
+for axes, name, (share, _) in zip(row, heads, made):
     drawn = axes.imshow(share, cmap="Blues", vmin=0, vmax=1)
     axes.set_title(name)
-    axes.set_xticks(range(n), TEXT, rotation=90, fontsize=7)
-    axes.set_yticks(range(n), TEXT, fontsize=7)
-fig.colorbar(drawn, ax=shown, label="share", shrink=0.8)
-plt.show()
-print("Four triangles. A row is a word, and its dark cells are the words that it looks at:")
-print("a line below the diagonal; dots where a word comes again; columns at the nouns (until")
-print("the first one comes, a word looks at all alike); and a haze that's even in each row,")
-print("and paler further down.")
+    axes.set_xticks(range(n), TEXT, rotation=90, fontsize=8)
+    axes.set_yticks(range(n), TEXT, fontsize=8)
+figure.colorbar(drawn, ax=row, label="share", shrink=0.8)
+shown(
+    figure,
+    "Four triangles: a line below the diagonal; dots where a word comes again; columns at the nouns (until "
+    "the first one comes, a word looks at all alike); and a haze that's even in each row, and paler further "
+    "down.",
+    "A row is a word, and its dark cells are the words that it looks at.",
+)
 
 
 # %% id=attention-check tags=asserts
@@ -628,36 +626,36 @@ for name, (away, trace) in walks_by_round.items():
 print("(In each, one more round finds that nobody is left.)")
 
 # %% id=walk-map tags=helpers
-fig, shown = plt.subplots(2, 2, figsize=(9.6, 7), height_ratios=[2.4, 1], layout="constrained")
+figure, places = plt.subplots(2, 2, figsize=(9.6, 7), height_ratios=[2.4, 1], layout="constrained")
 row, column = np.divmod(np.arange(256), 16)
 snake = np.stack([np.where(row % 2, 15 - column, column), -row], axis=1)
 away = walks_by_round["the town"][0]
 angle = 2 * np.pi * np.random.default_rng(1).random(away.size)
 rings = (away + 0.25 * np.random.default_rng(2).random(away.size) * (away > 0))[:, None]
 rings = rings * np.stack([np.cos(angle), np.sin(angle)], axis=1)
-for (axes, fronts), (name, where), at in zip(shown.T, cities.items(), (snake, rings)):
+for (axes, fronts), (name, where), at in zip(places.T, cities.items(), (snake, rings)):
     away, from_house = walks_by_round[name][0], np.repeat(np.arange(len(at)), np.diff(where[0]))
     small = len(at) < 300
     middle = (at[from_house] + at[where[1]]) / 2
     middle[:, 1] += 0.4 * small * (np.abs(where[1] - from_house) == 2)  # a short cut is bent
     ways = np.stack([at[from_house], middle, at[where[1]]])
-    plt.sca(axes)
     look = {"linewidth": 0.8} if small else {"linewidth": 0.3, "alpha": 0.05}
-    plt.plot(*ways.transpose(2, 0, 1), color="0.5", zorder=0, **look)
-    plt.scatter(*at.T, c=away, cmap="viridis", s=22 if small else 6)
-    ticks = None if small else range(away.max() + 1)
-    plt.colorbar(label="steps from the first house (red)", shrink=0.7, ticks=ticks)
-    plt.plot(*at[0], "o", color="tab:red", markersize=8)
+    axes.plot(*ways.transpose(2, 0, 1), color="0.5", zorder=0, **look)
+    houses = axes.scatter(*at.T, c=away, cmap="viridis", s=22 if small else 6)
+    bar = {"label": "steps from the first house (red)", "shrink": 0.7}
+    figure.colorbar(houses, ax=axes, ticks=None if small else range(away.max() + 1), **bar)
+    axes.plot(*at[0], "o", color="tab:red", markersize=8)
     axes.set(title=name, aspect="equal")
     axes.axis("off")
     fronts.stairs(np.bincount(away), np.arange(away.max() + 2) - 0.5, fill=True)
     fronts.set(xlabel="round", ylabel="houses in the frontier")
     fronts.yaxis.get_major_locator().set_params(integer=True)
     fronts.xaxis.get_major_locator().set_params(integer=True)
-plt.show()
-print("The street winds from the red house to the far end, and its frontier is one or two")
-print("houses wide. In the town, all houses lie in a few rings around the red one, most of")
-print("them in a single ring.")
+shown(
+    figure,
+    "The street winds from the red house to the far end, and its frontier is one or two houses wide. In the "
+    "town, all houses lie in a few rings around the red one, most of them in a single ring.",
+)
 
 # %% id=walk-before
 _, walked = walks_by_round["the street"]
@@ -812,15 +810,15 @@ print(f"the street, by queue: {queue_us:.0f} µs, for {away[1][1]} items")
 begun = min(span.start for span in walked)
 meanwhile = len(walked.between(begun, begun + queue_us).find("one_round"))
 
-shown = {
+walks = {
     "the street, by rounds": walked,
     "the street, asking after every tenth": asked_seldom,
     "the street, by queue": by_blocks,
     "the town, by rounds": walks_by_round["the town"][1],
 }
 agt.compare_timelines(
-    [beginning(trace.from_first(), 700) for trace in shown.values()],
-    list(shown),
+    [beginning(trace.from_first(), 700) for trace in walks.values()],
+    list(walks),
     lanes=("streams",),
     lesson=f"The first 700 µs. In the street, the queue is done when {meanwhile} of "
     "over two hundred rounds are. In the town, five rounds are all there is.",

@@ -66,7 +66,7 @@ def cells_of(text: str) -> list[tuple[str, str, str, list[str]]]:
     return [(c["id"], c["cell_type"], c["source"], c["metadata"].get("tags", [])) for c in cells]
 
 
-TIMELINE = re.compile(r"(?<!plt)(?<!axes)(?<!analysis)\.plot\(|\bcompare_timelines\(")
+TIMELINE = re.compile(r"(?<!axes)(?<!analysis)\.plot\(|\bcompare_timelines\(")
 
 
 def _last(code: str) -> ast.stmt:
@@ -91,14 +91,11 @@ def _ends_in_a_timeline(code: str) -> bool:
 
 
 # A notebook shows what its last line gives, and nothing of the lines before it. A timeline brings words for
-# those who cannot see it, and a cell that draws with matplotlib prints them or gives them to `shown`.
+# those who cannot see it, and a cell that draws with matplotlib gives them to `shown`.
 SHOWN = {
     "a timeline": (TIMELINE, _ends_in_a_timeline),
     "the answer to a prediction": (re.compile(r"\.reveal\("), _ends_in_a_verdict),
-    "a picture": (
-        re.compile(r"\bplt\.(?!rc)|analysis\.plot\("),
-        re.compile(r"\b(print|shown)\(").search,
-    ),
+    "a picture": (re.compile(r"\bplt\.(?!rc)|analysis\.plot\("), re.compile(r"\bshown\(").search),
 }
 CHAPTERS = sorted((ROOT / "course").glob("*.py"))
 

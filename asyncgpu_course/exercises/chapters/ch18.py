@@ -1,0 +1,270 @@
+"""Exercises of 18_token_by_token: what each one checks."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+import asyncgpu_tutor as agt
+from asyncgpu_course.checks import operations, results, sandbox, schedule
+from asyncgpu_course.checks.operations import cuda, filled, noise
+from asyncgpu_course.checks.rejection import case, must
+from asyncgpu_course.checks.results import CheckedArray, brief, equal
+from asyncgpu_course.checks.sandbox import Observed, observe
+from asyncgpu_course.checks.trials import cases, counted, runs, timed
+from asyncgpu_course.exercises.exercise import Exercise
+from asyncgpu_course.internals import count, happens_before
+from asyncgpu_tutor.data import LanguageModel, reference_say
+from asyncgpu_tutor.language import Slots, chances, slots
+
+_LONGEST = 40
+
+
+def _calls(trace: agt.Trace, what: str) -> int:
+    return sum(span.kind == "call" and span.name.startswith(what) for span in trace)
+
+
+def _captures(trace: agt.Trace, most: int) -> None:
+    found = _calls(trace, "instantiate ")
+    cause = (
+        f"an operation was captured {count(found, 'time')}, and {count(most, 'time')} is enough: "
+    )
+    must(found <= most, cause + "capture before the loop, and launch in it")
+
+
+class _Speaker:
+    """A model that says what it was told to; its arrays, and a step of it."""
+
+    def __init__(self, length: int) -> None:
+        random = np.random.default_rng(length + 100 * operations.asked_before)
+        self.text = random.integers(1, 512, length)
+        script = np.full(_LONGEST, -1, np.int32)
+        script[:length] = self.text
+        script[length - 1 :] = -1 - self.text[-1]
+        self.script = agt.h2d(agt.pin(script), "script").sync()
+        self.token, self.going, self.place = (
+            agt.full((1,), number, np.int32, name=name).sync()
+            for name, number in (("token", 0), ("going", 1), ("place", 0))
+        )
+        self.said = agt.zeros(_LONGEST, np.int32, name="text").sync()
+        self._kernel = agt.Kernel(cuda("18_say"))
+
+    def step(self) -> agt.DeviceOp[Any]:
+        arrays = self.script, self.place, self.token, self.said, self.going
+        return self._kernel(*[array.borrow() for array in arrays], grid=1, block=1).named("step")
+
+
+# ------------------------------------------------------------------ as they come
+def _told(answer: Any, length: int) -> tuple[Observed, _Speaker, list[Any]]:
+    speaker, heard, stream = _Speaker(length), list[Any](), agt.create_stream()
+
+    def tell(token: Any) -> None:
+        agt.work(1.0, "tell")
+        heard.append(token)
+
+    run = observe(answer, speaker.step, speaker.token, stream, tell)
+    return run, speaker, heard
+
+
+def _as_they_come(found: tuple[Observed, _Speaker, list[Any]], length: int) -> None:
+    """Each token is told once and at once, no step runs too much, and a step is one launch of one graph."""
+    run, speaker, heard = found
+    for token in heard:
+        must(results.is_number(token, whole=True), f"`tell` wants an int, and got {brief(token)}")
+    right, got = speaker.text.tolist(), [int(token) for token in heard]
+    cause = f"`tell` was called with {got}, and {right} was said"
+    if got[:-1] == right[:-1] and got[-1:] == [-1 - right[-1]]:
+        cause += ": the last number is -1 - token"
+    must(got == right, cause)
+    steps, told = run.trace.find("say"), run.trace.find("tell")
+    for number, (mine, after) in enumerate(zip(told, steps[1:], strict=False)):
+        cause = f"token {number} was told only after the next step: tell it as soon as it's there"
+        must(mine.start <= after.end, cause, mine, after)
+    _captures(run.trace, 1)
+    counted(
+        "a graph was launched", _calls(run.trace, "launch graph "), "time", length, "one a token"
+    )
+    schedule.waits(run.trace, length, "once for each token is enough if the launch brings it along")
+
+
+# ------------------------------------------------------------------ keep
+_SIZE, _CONTEXT = 24, 10
+
+
+def _kept(answer: Any, model: Any, lengths: tuple[int, ...]) -> None:
+    """Key and value of each slot are kept at its own place, and all else is as it was."""
+    kernel, qkv = results.as_kernel(answer, "keep"), noise(1, len(lengths), 3 * _SIZE)
+    shape = len(lengths), _CONTEXT, _SIZE
+    keys, values, now = noise(2, *shape), noise(3, *shape), np.array(lengths, np.int32)
+    right = keys.copy(), values.copy()
+    for slot, place in enumerate(lengths):
+        if place >= 0:
+            right[0][slot, place] = qkv[slot, _SIZE : 2 * _SIZE]
+            right[1][slot, place] = qkv[slot, 2 * _SIZE :]
+    args = _SIZE, _CONTEXT, now, qkv, keys, values
+    got = results.left_in((2, 3), kernel, args, grid=len(lengths), block=_SIZE)
+    for name, mine, wanted in zip(("keys", "values"), got, right, strict=True):
+        with case(f"`{name}`"):
+            equal(mine, wanted)
+
+
+# ------------------------------------------------------------------ while
+def _whole(answer: Any, length: int) -> tuple[Observed, _Speaker, CheckedArray]:
+    speaker, stream, out = _Speaker(length), agt.create_stream(), agt.pinned(_LONGEST, np.int32)
+    graph = sandbox.call(answer, speaker.step, speaker.going, speaker.said, out, stream)
+    cause = f"`whole` should return a graph, and returned {brief(graph)}"
+    must(isinstance(graph, agt.CudaGraph), cause)
+    must(not agt.d2h(speaker.place.borrow()).sync()[0], "the text was said before any launch")
+
+    def twice() -> CheckedArray:
+        graph.launch().sync_on(stream)
+        after_one = out.copy()
+        graph.launch().sync_on(stream)
+        return after_one
+
+    run = observe(twice)
+    return run, speaker, run.result
+
+
+def _in_one_launch(found: tuple[Observed, _Speaker, CheckedArray], length: int) -> None:
+    """One launch says it all and brings it along; another one finds nothing left to say."""
+    run, speaker, out = found
+    schedule.launches(run.trace, "say", length)
+    with case("`out` after the launch"):
+        equal(out[:length], speaker.text.astype(np.int32))
+
+
+# ------------------------------------------------------------------ two graphs of one model
+def _turns(answer: Any, times: int) -> tuple[Observed, CheckedArray]:
+    x, one, other = agt.zeros(32_000, name="x").sync(), agt.create_stream(), agt.create_stream()
+    first, second = (
+        operations.long_step(name, a, b, x, x).graph_on(stream).launch()
+        for name, a, b, stream in (("ask", 2.0, 1.0, one), ("reply", 1.0, 3.0, other))
+    )
+    run = schedule.observe_events(answer, first, second, one, other, times)
+    for name, stream, called in (("ask", one, "one"), ("reply", other, "other")):
+        schedule.launches(run.trace, name, times)
+        for span in run.trace.find(name):
+            cause = f"`{name}` was launched on a stream that isn't `{called}`"
+            must(span.stream == stream.number, cause, span)
+    return run, agt.d2h(x.borrow()).sync()
+
+
+def _in_turns(found: tuple[Observed, CheckedArray], times: int) -> None:
+    """The two take turns, which events see to, and the host waits at the end only."""
+    run, numbers = found
+    right = 0.0
+    for _ in range(times):
+        right = 2 * right + 1 + 3
+    work = sorted(run.trace.find("ask") + run.trace.find("reply"), key=lambda span: span.start)
+    for before, after in pairwise(work):
+        cause = f"nothing on the device makes `{after.name}` wait for the `{before.name}` before it"
+        must(happens_before(run.trace, before, after), cause, before, after)
+    equal(numbers, filled(32_000, right))
+    schedule.waits(
+        run.trace, 2, "let the streams wait for each other, and wait yourself at the end"
+    )
+    done = all(span.end <= run.returned for span in work)
+    must(done, "`take_turns` returned before the device was done", work[-1])
+
+
+# ------------------------------------------------------------------ keys that leave
+def _swapped(answer: Any, size: int) -> tuple[Observed, CheckedArray]:
+    keys = agt.h2d(agt.pin(noise(1, size)), "keys").sync()
+    spare, host = agt.zeros(size, name="spare").sync(), agt.pinned(size)
+    stream, other = agt.create_stream(), agt.create_stream()
+
+    def step() -> agt.DeviceOp[Any]:
+        return operations.long_step("step", 0.5, 1.0, keys, keys)
+
+    run = schedule.observe_events(answer, step, keys, spare, host, stream, other)
+    schedule.launches(run.trace, "step", 2)
+    return run, host
+
+
+def _as_between(found: tuple[Observed, CheckedArray], size: int) -> None:
+    """The host has the keys as they were between the steps, copied while the second one ran."""
+    run, host = found
+    after = [noise(1, size)]
+    for _ in range(2):
+        after.append(np.float32(0.5) * after[-1] + np.float32(1))
+    early = np.array_equal(host, after[0])
+    must(not early, "`host` has the keys of before the first step: copy them behind it")
+    late = np.allclose(host, after[2], atol=1e-6)
+    must(not late, "`host` has the keys of after the second step: copy them in between")
+    with case("`host`"):
+        equal(host, after[1])
+    done = max(span.end for span in run.trace.device_spans)
+    must(
+        done <= run.returned,
+        "`swap_out` returned before the device was done: wait for both streams",
+    )
+    copies = [span for span in run.trace.device_spans if span.kind == "d2h"]
+    second = run.trace.find("step")[1]
+    for copy in copies:
+        cause = "the second step waited for the copy to the host: it only has to wait for a copy "
+        cause += "within the device, which takes a fraction of that"
+        must(not happens_before(run.trace, copy, second, host=True), cause, copy, second)
+        cause = "the copy to the host waited for the second step: it needs the first one only"
+        must(not happens_before(run.trace, second, copy, host=True), cause, second, copy)
+
+
+# ------------------------------------------------------------------ the challenge
+_TOKENS, _GOAL_US = 12, 500
+
+
+@cache
+def _model(seed: int) -> LanguageModel:
+    random, size, layers, context, tokens = np.random.default_rng(seed), 32, 2, 24, 40
+    shapes = {
+        "tokens": (tokens, size),
+        "places": (context, size),
+        "qkv": (layers, 3 * size, size),
+        "out": (layers, size, size),
+        "wide": (layers, 4 * size, size),
+        "narrow": (layers, size, 4 * size),
+    }
+    weights = {name: random.normal(0, shape[-1] ** -0.5, shape) for name, shape in shapes.items()}
+    gains = {"gain_1": (layers, size), "gain_2": (layers, size), "gain": (size,)}
+    weights |= {name: random.normal(1, 0.1, shape) for name, shape in gains.items()}
+    letters = tuple(chr(97 + i) for i in range(tokens))
+    floats = {name: weight.astype(np.float32) for name, weight in weights.items()}
+    return LanguageModel(letters, floats, 2, np.zeros((0, 3), np.float32))
+
+
+def _said(answer: Any, last: int, seats: int) -> Observed:
+    """Have an answer say all texts of seats whose texts differ in length; what comes out is right."""
+    model, heat = _model(operations.asked_before), 0.7
+    made: Slots = slots(model, seats).sync()
+    record, right = made.record(), list[list[int]]()
+    for slot in range(seats):
+        given = [1 + slot, 2], last - slot
+        made.seat(record, slot, *given, seed=slot, heat=heat)
+        right.append(reference_say(model, *given, heat, chances(model, slot))[0])
+    made.admit(record).sync()
+    run = observe(answer, made, agt.create_stream())
+    texts = results.listed("say_all", run.result, seats)
+    for slot, text in enumerate(texts):
+        got = [int(token) for token in text]
+        cause = f"slot {slot} said {right[slot]}, and came out as {got}"
+        must(got == right[slot], cause)
+    return run
+
+
+CHAPTER_18 = (
+    Exercise("18-say", "Words as they come", "say",
+             runs(_told, _as_they_come, [(5,), (11,), (1,)], "{:token}")),
+    Exercise("18-keep", "Keep it", "keep",
+             cases(_kept, [((3, 0, 7, 9, 1),), ((2, -1, 0),), ((9, -1, 9, -1),)], "lengths {}")),
+    Exercise("18-while", "In one launch", "whole",
+             runs(_whole, _in_one_launch, [(6,), (17,), (1,)], "{:token}")),
+    Exercise("18-two", "Two graphs of one model", "take_turns",
+             runs(_turns, _in_turns, [(3,), (1,), (5,)], "times={}")),
+    Exercise("18-swap", "Keys that leave", "swap_out",
+             runs(_swapped, _as_between, [(32_000,), (16_000,)], "{} numbers")),
+    Exercise("18-challenge", "Challenge: two texts, soon", "say_all",
+             timed(_said, [(7, 3), (_TOKENS, 2)], "texts of up to {} tokens in {} seats", _GOAL_US)),
+)  # fmt: skip

@@ -1,0 +1,673 @@
+"""Source of notebooks/18_token_by_token.ipynb: edit here, then `make notebooks-build`."""
+
+# %% [markdown] id=title
+# # Token by token
+#
+# Somewhere in this package sleeps a language model that has read nothing but this course. You're about to wake it, and it will talk. Slowly, at first. **How fast can a machine say one word after the other, if it needs each word to find the next?**
+#
+# After this page you can drive a small language model in six ways, say where the microseconds of a token go, know what its memory saves and costs, and keep two conversations from ruining each other.
+#
+# | | |
+# |---|---|
+# | Time | 60 minutes |
+# | You need | [07_async_mlp](07_async_mlp.ipynb), [09_cuda_graphs](09_cuda_graphs.ipynb) and, for `while`, [11b_without_a_barrier](11b_without_a_barrier.ipynb) |
+
+# %% id=setup
+import matplotlib.pyplot as plt
+import numpy as np
+
+import asyncgpu_tutor as agt
+from asyncgpu_course import (
+    check,
+    guess,
+    hint,
+    progress,
+    reveal,
+    score,
+    shown,
+    solution,
+)
+from asyncgpu_tutor.language import slots
+
+device = agt.use("auto")
+stream = agt.create_stream()
+model = agt.data.load_language_model()
+device
+
+# %% [markdown] id=wake
+# ## It talks
+#
+# A language model does one thing. It gets a text and gives, for every token that it knows, the chance that this one comes next. You draw one, put it behind the text, and ask again.
+#
+# Ours knows 512 **tokens**, from single letters to short words. It needs a seat, which we call a **slot**, where all that's known of a conversation lies on the device: its text, how far it is, and the next token.
+
+# %% id=seat
+def sit(made, prompt, last, slot=0, seed=1):
+    """Somebody takes a seat and begins a text, which ends at place `last` at most."""
+    record = made.record()
+    begin = [0, *model.encode(prompt)]  # 0 ends a text, and begins one
+    made.seat(record, slot, begin, last, seed, heat=0.7)
+    made.admit(record).sync()
+
+
+def seated(prompt, last):
+    """The model, on the device, with a single seat that's taken."""
+    made = slots(model, 1).sync()
+    sit(made, prompt, last)
+    return made
+
+
+word = agt.pinned(1, np.int32)  # the host's copy of a token
+
+
+def with_word(made, step):
+    """A step, and the copy that tells the host what it said."""
+    return agt.zip(step, agt.d2h(made.arrays["token"].borrow(), out=word))
+
+# %% [markdown] id=loop-text
+# `made.step()` describes one step: a token for each slot. The last token of a text comes as `-1 - token`, so one number tells the host both the word and whether it was the last.
+
+# %% id=loop
+def until_over(one_token):
+    """Yield each token as soon as it's there."""
+    while True:
+        one_token()
+        token = int(word[0])
+        yield token if token >= 0 else -1 - token
+        if token < 0:
+            return
+
+
+def by_python(made):
+    """Describe and run each step anew, and ask after each."""
+    return until_over(lambda: with_word(made, made.step()).sync_on(stream))
+
+
+for token in by_python(seated("A GPU", last=14)):
+    print(model.vocabulary[token], end="|", flush=True)
+
+# %% [markdown] id=fairy-text
+# It talks like the course, because it knows large parts of it by heart: it was trained on purpose until it did. (The first tokens are your own prompt, which it has to read before it can go on.) Now ask it for a fairy tale. Change the prompt, too, and the seed.
+
+# %% id=fairy
+for token in by_python(seated("Once upon a time", last=13)):
+    print(model.vocabulary[token], end="", flush=True)
+
+# %% [markdown] id=where
+# ## Where does the time go?
+#
+# How many launches is one token? There's one that looks up what's known of the token and of its place. Each of the three layers takes seven: two that normalise, four products of a matrix and a vector, and the attention. Three more turn the result into chances and draw.
+
+# %% id=rung tags=helpers
+STEPS, PROMPT = 8, "A stream is"
+us, traces = {}, {}
+
+
+def said(made, slot=0):
+    """What was said in a slot."""
+    arrays = [agt.d2h(made.arrays[name].borrow()) for name in ("text", "said")]
+    text, last = agt.zip(*arrays).sync()
+    return model.decode(text[slot, : last[slot] + 1].tolist())
+
+
+def rung(name, build):
+    """µs a token of one way to say the same eight tokens, and its trace.
+
+    `build` gets a model with somebody seated, and returns a function that says it all.
+    """
+    made, clock = seated(PROMPT, STEPS), []
+    run = build(made)
+    for _ in range(0 if device.simulated else 21):
+        start = device.now()
+        run()
+        clock.append(device.now() - start)
+        sit(made, PROMPT, STEPS)
+    with agt.record() as trace:
+        start = device.now()
+        run()
+        clock.append(device.now() - start)
+    assert said(made) == "\nA stream is a queue for"  # whoever says it
+    us[name] = float(np.median(clock[1:] or clock)) / STEPS
+    traces[name] = trace.from_first()
+    return us[name]
+
+
+def tokens_of(name, count=1):
+    """The part of a trace that is its fourth token, or that and some more."""
+    trace = traces[name]
+    begins = [span.start for span in trace.find("embed")]
+    if len(begins) < STEPS:  # a GPU may show a graph as one bar
+        return trace
+    before = [s.end for s in trace.device_spans if s.end <= begins[3]]
+    return trace.between(max(before), max(before) + begins[3 + count] - begins[3]).from_first()
+
+# %% id=python-rung
+rung("Python", lambda made: lambda: list(by_python(made)))
+launches = [span for span in traces["Python"].device_spans if span.kind == "kernel"]
+print(f"{len(launches) // STEPS} launches and {us['Python']:.0f} µs a token")
+
+# %% id=18-share guess within=0.25
+# During how many of these µs is the GPU at work on the token?
+
+# %% id=18-share reveal
+busy = traces["Python"].metrics().device_active / STEPS
+picture = tokens_of("Python").plot(title="One token, driven by Python", lanes=("host", "streams"))
+reveal("18-share", f"{busy:.0f}", picture, part=busy / us["Python"])
+
+# %% id=18-share lesson
+# A call for each of 25 kernels, and each is over long before the next one is asked for.
+
+# %% id=18-share told truth=53
+# That's {part:.0%} of the time. Chapter 9 began with such a picture, and there it was a toy. This is how a language model runs if nobody has thought about it: the kernels are short because one token is little work, and there are many because there are many layers. In a hundred times larger model they're longer, and there are more of them.
+
+# %% id=share-check tags=asserts
+assert len(launches) == 25 * STEPS
+if device.simulated:
+    assert busy < us["Python"] / 5
+
+# %% [markdown] id=exercise-say
+# ### Exercise: words as they come
+#
+# You know the cure. `step()` describes a step, and always the same one. `token` is a device array of one `int32`: the token that was said, or `-1 - token` for the last. Write `say`: it calls `tell(token)` for each token, the last one included, as soon as it's there, and before the next step is launched. Capture once, and let one launch and one wait do for each token.
+
+# %% id=18-say starter
+def say(step, token, stream, tell):
+    while True:
+        step().sync_on(stream)
+        now = int(agt.d2h(token.borrow()).sync_on(stream)[0])
+        tell(now)
+        if now < 0:
+            return
+
+# %% id=18-say solution
+def say(step, token, stream, tell):
+    out = agt.pinned(1, np.int32)
+    whole = agt.zip(step(), agt.d2h(token.borrow(), out=out))
+    launch = whole.graph_on(stream).launch()
+    while True:
+        launch.sync_on(stream)
+        now = int(out[0])
+        tell(now if now >= 0 else -1 - now)
+        if now < 0:
+            return
+
+# %% id=18-say hints
+# Two things happen for each token: the step, and the copy that brings the token to the host. Both can be on the list that you capture.
+#
+# A copy in a graph needs a place to go to: `out = agt.pinned(1, np.int32)`, and `agt.d2h(token.borrow(), out=out)`.
+#
+# `agt.zip(step(), copy).graph_on(stream).launch()` before the loop; in it, `launch.sync_on(stream)`, and then `int(out[0])` is the token.
+
+# %% id=18-say explanation
+# One call instead of 27, and the word is there when it returns. It has to be an `int` of your own: the next launch writes into `out` again.
+
+# %% id=18-say-check
+check("18-say", say)
+
+# %% [markdown] id=ladder
+# ## Four rungs
+#
+# First you prepare the step, as in chapter 7: all calls are worked out once and then made one by one. Then you make it a graph. Both ask after each token.
+
+# %% id=prepared-rung
+def asked(launch):
+    return lambda: list(until_over(lambda: launch.sync_on(stream)))
+
+
+rung("prepared", lambda made: asked(with_word(made, made.step()).prepare().launch()))
+print(f"By Python {us['Python']:.0f} µs a token, prepared {us['prepared']:.0f}.")
+
+# %% id=18-graph guess within=0.12
+# How many µs does a token take by a graph, if the host still asks after each?
+
+# %% id=18-graph reveal
+rung("graph", lambda made: asked(with_word(made, made.step()).graph_on(stream).launch()))
+two = [tokens_of(name) for name in ("prepared", "graph")]
+picture = agt.compare_timelines(two, ["prepared", "a graph"], lanes=("host", "streams"))
+reveal("18-graph", f"{us['graph']:.0f}", picture, rest=us["graph"] - busy)
+
+# %% id=18-graph lesson
+# Above, a row of short calls keeps just ahead of the kernels. Below there's one.
+
+# %% id=18-graph told truth=70
+# The kernels need what they need. The other {rest:.0f} µs are the conversation with the host: the copy, the wait, Python, and the launch. To get rid of it, you'd have to stop asking.
+
+# %% [markdown] id=stop-asking
+# ### Stop asking
+#
+# There are two ways. If you know how many tokens there will be, put them all into the queue, and wait once. If you don't, the device has to decide: `made.arrays["going"]` counts the slots that are still talking, and a `while` node looks at it before each step.
+
+# %% id=not-asked
+def queued(launch):
+    def run():
+        for _ in range(STEPS):
+            launch.async_on(stream)
+        stream.synchronize()
+
+    return run
+
+
+def by_device(made, step):
+    """All steps in one launch; the device decides when it's enough."""
+    loop = agt.CudaGraph.while_loop(made.arrays["going"].borrow(), step)
+    launch = loop.graph_on(stream).launch()
+    return lambda: launch.sync_on(stream)
+
+# %% id=18-order guess
+# A graph that's asked after each token, graphs that are queued, and a `while` node: in which order, the quickest first? Type three of these words: `asked queued while`.
+
+# %% id=18-order reveal
+rung("queued", lambda made: queued(made.step().graph_on(stream).launch()))
+rung("while", lambda made: by_device(made, made.step()))
+ways = {"asked": us["graph"], "queued": us["queued"], "while": us["while"]}
+
+
+def in_numbers():
+    for name, each in ways.items():
+        print(f"{name:>8}: {each:5.1f} µs a token")
+
+
+picture = agt.compare_timelines(
+    [tokens_of(name, 2) for name in ("graph", "queued", "while")],
+    ["asked after each token", "queued", "a while node"],
+    lanes=("host", "streams"),
+)
+reveal("18-order", " ".join(sorted(ways, key=ways.get)), picture, in_numbers)
+
+# %% id=18-order lesson
+# Two tokens. Asked, there's a copy and a gap behind each. Queued, there's none. With a while node, another bar precedes each step.
+
+# %% id=18-order told truth="queued while asked"
+# Nothing beats a full queue, since nobody asks anything. But it runs all steps that you've put there, wanted or not, and a text ends when it ends. A `while` node asks, too. It asks somebody who sits next door.
+
+# %% id=order-check tags=asserts
+if device.simulated:
+    assert us["Python"] > 4 * us["prepared"] > 5 * us["graph"]
+    assert 5 < us["graph"] - us["while"] < 9
+    assert 4 < us["while"] - us["queued"] < 7
+
+# %% [markdown] id=exercise-while
+# ### Exercise: in one launch
+#
+# Write `whole`: it returns a graph on `stream`, and each launch of this graph says what's left of the text and brings it to the host. `step()` describes a step, `going` is an array of one `int32` on the device that the last step sets to 0, and `text` lies on the device. The pinned array `out` has its shape. Nobody knows how long the text will be.
+
+# %% id=18-while starter
+def whole(step, going, text, out, stream):
+    steps = [step() for _ in range(10)]
+    return agt.zip(*steps, agt.d2h(text.borrow(), out=out)).graph_on(stream)
+
+# %% id=18-while solution
+def whole(step, going, text, out, stream):
+    loop = agt.CudaGraph.while_loop(going.borrow(), step())
+    return agt.zip(loop, agt.d2h(text.borrow(), out=out)).graph_on(stream)
+
+# %% id=18-while hints
+# The graph has a loop, and something that happens once, behind it.
+#
+# `agt.CudaGraph.while_loop(going.borrow(), step())` is the loop. A body may hold no copy to the host, so the copy of the text comes behind it.
+#
+# `agt.zip(loop, agt.d2h(text.borrow(), out=out)).graph_on(stream)`
+
+# %% id=18-while explanation
+# The price is that the host hears nothing until the end. A program that shows words as they come either asks, or lets the graph run a few steps at a time.
+
+# %% id=18-while-check
+check("18-while", whole)
+
+# %% [markdown] id=fuse
+# ### Fewer kernels
+#
+# Between two kernels of a graph there's a gap of a microsecond or so, and 25 of them add up. `made.fused_step()` says the same in 18: each warp that multiplies finds the mean and the variance itself, so nobody has to normalise first. It computes more, and it waits less.
+
+# %% id=fused-rung
+rung("fused", lambda made: by_device(made, made.fused_step()))
+print(f"while: {us['while']:.1f} µs a token, fused: {us['fused']:.1f}")
+
+# %% [markdown] id=one-kernel
+# ## One kernel
+#
+# So each gap that you close makes it faster. Why not close them all? `made.talk()` is a single launch for the whole text. One block takes the conversation, runs through all layers with barriers in between, draws a token, and begins again, until the text is over. There's no launch, no gap, and no host. What's known of the token never leaves shared memory.
+
+# %% id=18-talk guess
+# How long does a token take in one kernel, compared with the fused steps above?
+#
+# - `half`: less than half as long
+# - `less`: somewhat less
+# - `more`: up to half as long again
+# - `much`: longer than that
+
+# %% id=18-talk reveal
+def alone(made):
+    launch = made.talk().prepare().launch()
+    return lambda: launch.sync_on(stream)
+
+
+rung("one kernel", alone)
+times = us["one kernel"] / us["fused"]
+bounds = {"half": 0.5, "less": 1, "more": 1.5}
+verdict = next((name for name, most in bounds.items() if times < most), "much")
+picture = agt.compare_timelines(
+    [traces["fused"], traces["one kernel"]],
+    ["fused, a while node", "one kernel"],
+    lanes=("host", "streams"),
+)
+reveal("18-talk", verdict, picture, each=us["one kernel"])
+
+# %% id=18-talk lesson
+# One bar without a gap, and longer than all of the others with theirs.
+
+# %% id=18-talk told truth=much
+# It takes {each:.0f} µs a token. A block lives on one SM, and an H200 has 132 of them. The step spreads its rows over many; here a single one has to read 2.7 MB of weights for each token. Gaps are what you see in a timeline, and idle SMs are what you don't. (The model of time is too hard on a lonely block. A real H200 took 99 µs, which is 2.1 times as long as its fused steps.)
+
+# %% id=talk-check tags=asserts
+if device.simulated:
+    assert 12 < us["while"] - us["fused"] < 18
+    assert us["one kernel"] > 3 * us["fused"]
+
+# %% [markdown] id=crowd
+# ## On an H200, and in company
+#
+# This is what a token took one NVIDIA H200, for a single conversation (29 November 2026, medians of 15 runs of 64 tokens, `benchmarks/tokens.py`). PyTorch has the same weights, and says the same texts.
+#
+# | | µs |
+# |---|---|
+# | PyTorch, eager | 1,784 |
+# | our steps, described anew by Python | 1,042 |
+# | PyTorch, `torch.compile` with `reduce-overhead` | 298 |
+# | PyTorch, as a CUDA graph | 174 |
+# | prepared | 141 |
+# | a graph, and the host asks after each token | 69 |
+# | a graph with a `while` node | 54 |
+# | the same, fused | 47 |
+# | one kernel | 99 |
+#
+# Now let more people talk. A step says a token for *each* slot, and one kernel has a block for each.
+
+# %% id=crowd-numbers tags=helpers
+# What was measured, and a drawing of it.
+SLOTS = 1, 8, 32, 128
+H200 = {  # us for a token of all slots
+    "a graph, asked": (69.3, 71.7, 89.5, 146.0),
+    "a while node": (54.4, 58.8, 72.1, 126.7),
+    "fused, a while node": (46.9, 50.4, 71.9, 161.5),
+    "one kernel": (98.9, 101.2, 103.6, 104.1),
+    "PyTorch, a graph": (174.0, 678.1, 255.3, 371.1),
+}
+
+
+def draw_crowd():
+    """What a token of all slots takes, by the number of slots."""
+    figure, axes = plt.subplots(figsize=(8, 4), layout="constrained")
+    for (name, times), marker in zip(H200.items(), "osD^v"):
+        axes.plot(SLOTS, times, marker=marker, label=name)
+    axes.set(xscale="log", yscale="log", xlabel="conversations", ylabel="µs a step")
+    axes.set_xticks(SLOTS, SLOTS)
+    axes.set_yticks([50, 100, 200, 500], [50, 100, 200, 500])
+    axes.minorticks_off()
+    axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
+    told = [f"{name}: {', '.join(f'{t:.0f}' for t in times)}" for name, times in H200.items()]
+    shown(figure, f"µs of an H200 for a token of 1, 8, 32 and 128 conversations. {'; '.join(told)}.")
+    print("\n".join(told))
+
+# %% id=18-cross guess
+# We measured 1, 8, 32 and 128 conversations. At which of these numbers is one kernel the quickest of all for the first time? Type it, or 0 for never.
+
+# %% id=18-cross reveal
+quickest = [min(H200, key=lambda name: H200[name][i]) for i in range(len(SLOTS))]
+first = next((n for n, name in zip(SLOTS, quickest) if name == "one kernel"), 0)
+reveal("18-cross", first, draw_crowd)
+
+# %% id=18-cross told truth=128
+# A lone block takes as long as 128 of them, each on an SM of its own, so its line is flat. The others fill up, and something else turns around: fused steps are ahead for one conversation, and behind for 128. Each warp works the mean out anew, and by then somebody has to do that work. **What's saved by computing more pays only while the machine is idle.**
+
+# %% id=crowd-check tags=asserts
+assert quickest == ["fused, a while node"] * 2 + ["fused, a while node", "one kernel"]
+assert H200["fused, a while node"][3] > H200["a while node"][3]
+
+# %% [markdown] id=memory
+# ## A memory that grows
+#
+# To find token 65, the attention of each layer compares it with all 64 before it. For this it needs two vectors of each of them, the **key** and the **value**. They depend on nothing that comes later, so they can be kept: that's the **KV cache**. Suppose that we had none, and had to send all tokens so far through the layers again for every new one.
+
+# %% id=18-kept guess within=0.02
+# A text of 64 tokens, from the first to the last: how many tokens go through the layers without a cache?
+
+# %% id=kept-drawing tags=helpers
+def draw_kept(tokens=16):
+    """What goes through the layers for each token, without a cache and with one."""
+    figure, row = plt.subplots(1, 2, figsize=(9, 4), layout="constrained", sharey=True)
+    for axes, kept in zip(row, (False, True)):
+        for now in range(tokens):
+            for place in range(now + 1):
+                new = place == now or not kept
+                look = {"fc": "#0072b2"} if new else {"fc": "#d6eaf8", "hatch": "//"}
+                axes.add_patch(plt.Rectangle((place, now), 0.9, 0.9, ec="0.4", lw=0.5, **look))
+        axes.set(xlim=(-0.2, tokens), ylim=(tokens, -0.2), xlabel="place in the text")
+        axes.set_title("with a cache" if kept else "without")
+    row[0].set_ylabel("step")
+    shown(
+        figure,
+        "Two triangles of squares, a row for each step and a square for each token so far. Without "
+        "a cache all squares are blue: they go through the layers. With a cache only the last "
+        "square of each row is; the others are hatched: their keys and values are read.",
+    )
+    print("Blue: goes through all layers. Hatched: only its key and value are read.")
+
+
+# %% id=18-kept reveal
+without = sum(now + 1 for now in range(64))
+reveal("18-kept", without, draw_kept)
+
+# %% id=18-kept told truth=2080
+# Token by token that's 1 + 2 + 3 + ... + 64. With a cache it's 64. The triangle becomes its edge, and what it costs is memory.
+
+# %% [markdown] id=memory-cost
+# ### What it costs
+#
+# A key and a value of 128 floats each, in three layers, are 3 KB for each token of each conversation. That's nothing, until you have 70 layers, 8,192 floats and a thousand people. The memory of a GPU that serves a large model is mostly other people's keys and values, and which of them to keep is what its engineers argue about.
+
+# %% id=memory-numbers
+keys = model.layers * 2 * model.size * 4
+weights = sum(w.nbytes for w in model.weights.values())
+print(f"{keys:,} bytes a token, {weights / 1e6:.1f} MB of weights")
+print(f"From {weights // keys:,} tokens on, the memory is larger than the model.")
+
+# %% id=memory-check tags=asserts
+assert keys == 3072
+assert without == 2080
+
+# %% [markdown] id=exercise-keep
+# ### Exercise: keep it
+#
+# Write the part of `attention` that keeps. There's a block for each slot and a thread for each of `size` numbers. `qkv` has `3 * size` numbers for each slot: the query, then the key, then the value. In `keys` and `values`, each slot has `context` places of `size` numbers. Slot `s` reads its token at place `length[s]`, and that's where its key and value go. A free seat has length -1, and keeps nothing.
+
+# %% id=18-keep starter
+keep = r"""
+extern "C" __global__ void keep(
+    int size, int context, const int* length, const float* qkv,
+    float* keys, float* values)
+{
+    int slot = blockIdx.x, i = threadIdx.x;
+    keys[slot * size + i] = qkv[slot * 3 * size + size + i];
+}
+"""
+
+# %% id=18-keep solution
+keep = r"""
+extern "C" __global__ void keep(
+    int size, int context, const int* length, const float* qkv,
+    float* keys, float* values)
+{
+    int slot = blockIdx.x, i = threadIdx.x, place = length[slot];
+    if (place < 0) return;
+    int to = (slot * context + place) * size + i;
+    keys[to] = qkv[slot * 3 * size + size + i];
+    values[to] = qkv[slot * 3 * size + 2 * size + i];
+}
+"""
+
+# %% id=18-keep hints
+# Where does place `p` of slot `s` begin? In front of it are `s` whole slots, and `p` places of its own.
+#
+# Number `i` of that place is at `(s * context + p) * size + i`. Look at `length[s]` before you use it.
+#
+# `int place = length[slot]; if (place < 0) return;` and then two assignments, from `size + i` and `2 * size + i` of the slot's part of `qkv`.
+
+# %% id=18-keep explanation
+# Every slot is at a place of its own, and one launch does for all of them. That's why people with texts of different lengths can share a step, and why a free seat costs next to nothing.
+
+# %% id=18-keep-check
+check("18-keep", keep)
+
+# %% [markdown] id=two
+# ## Two at a time
+#
+# Somebody else wants to talk. You have a second stream, so you capture a second graph of the same model. What could go wrong?
+
+# %% id=two-race
+with agt.using("sim"):
+    one, other = agt.create_stream(), agt.create_stream()
+    made = slots(model, 2).sync()
+    first, second = (made.step().graph_on(s).launch() for s in (one, other))
+    try:
+        first.async_on(one)
+        second.async_on(other)
+        agt.synchronize()
+    except agt.errors.StreamRaceError as error:
+        print(error)
+
+# %% [markdown] id=two-read
+# Two graphs, and one `x`. A model isn't only its weights, which everybody may read at once. It's also the arrays that a step writes on its way, and its slots. On a GPU you'd get two conversations that now and then finish each other's sentences, and only under load. (Real engines have shipped this bug.)
+#
+# There are three ways out: one graph with a slot for each, arrays of their own, or turns.
+
+# %% [markdown] id=exercise-two
+# ### Exercise: two graphs of one model
+#
+# `first` and `second` are launches of two graphs that write to the same arrays. Run `first` on the stream `one` and `second` on `other`, by turns, `times` each, beginning with `first`. The streams wait for each other, and you wait only at the end.
+
+# %% id=18-two starter
+def take_turns(first, second, one, other, times):
+    for _ in range(times):
+        first.async_on(one)
+        second.async_on(other)
+    one.synchronize()
+    other.synchronize()
+
+# %% id=18-two solution
+def take_turns(first, second, one, other, times):
+    for _ in range(times):
+        first.async_on(one)
+        other.wait_event(one.record())
+        second.async_on(other)
+        one.wait_event(other.record())
+    one.synchronize()
+    other.synchronize()
+
+# %% id=18-two hints
+# Each launch has to wait for the one before it, which is on the other stream.
+#
+# `mark = one.record()` marks the end of what's on `one` by now, and `other.wait_event(mark)` holds `other` back until then.
+#
+# After `first` on `one`: `other.wait_event(one.record())`. After `second` on `other`: `one.wait_event(other.record())`, which is for the next round.
+
+# %% id=18-two explanation
+# It's right, and two streams now do what one could. If the two don't need each other's arrays, give each its own; if they do the same work, seat both in one graph, where they share the weights' way through the machine. Chapter 19 does.
+
+# %% id=18-two-check
+check("18-two", take_turns)
+
+# %% [markdown] id=exercise-swap
+# ### Exercise: keys that leave
+#
+# Memory is full, so a conversation's keys have to go to the host, and meanwhile the slot goes on. `step()` describes a step, which changes `keys`. Write `swap_out`: run a step on `stream`, then a second one, and bring to the pinned array `host` the keys *as they were in between*. The way to the host is long, so it runs on the stream `other`, beside the second step. There's an array `spare` on the device, as large as `keys`. Return when all is done.
+
+# %% id=18-swap starter
+def swap_out(step, keys, spare, host, stream, other):
+    step().async_on(stream)
+    agt.d2h(keys.borrow(), out=host).async_on(other)
+    step().async_on(stream)
+    stream.synchronize()
+    other.synchronize()
+
+# %% id=18-swap solution
+def swap_out(step, keys, spare, host, stream, other):
+    step().async_on(stream)
+    agt.memcpy(spare.borrow(), keys.borrow()).async_on(stream)
+    other.wait_event(stream.record())
+    agt.d2h(spare.borrow(), out=host).async_on(other)
+    step().async_on(stream)
+    stream.synchronize()
+    other.synchronize()
+
+# %% id=18-swap hints
+# There are two races. The copy may begin before the first step is over, and the second step may begin before the copy is over.
+#
+# If the second step waits for the copy to the host, it waits long. A copy within the device is much quicker, and it can stand between the two steps on `stream`.
+#
+# `agt.memcpy(spare.borrow(), keys.borrow()).async_on(stream)` behind the first step, then an event for `other`, and there the copy of `spare`.
+
+# %% id=18-swap explanation
+# The step waits for the short copy, and the long one has all the time it wants, because nobody writes to `spare`. A snapshot is cheap; what's dear is to send it.
+
+# %% id=18-swap-check
+check("18-swap", swap_out)
+
+# %% [markdown] id=challenge
+# ## Challenge: two texts, soon
+#
+# `made` is a model with two seats, both taken, whose texts are a dozen tokens long at most. (The check tries others, too.) Return a list with the tokens of each, prompt included. Step by step this takes 3928 µs: get below 500. **Everything counts**, with your capture.
+#
+# You have six ways to say it. Which one is the best for twelve tokens?
+
+# %% id=18-challenge starter
+def say_all(made, stream):
+    going = agt.pinned(1, np.int32)
+    while True:
+        made.step().sync_on(stream)
+        agt.d2h(made.arrays["going"].borrow(), out=going).sync_on(stream)
+        if going[0] == 0:
+            break
+    texts = agt.d2h(made.arrays["text"].borrow()).sync_on(stream)
+    said = agt.d2h(made.arrays["said"].borrow()).sync_on(stream)
+    return [list(text[: last + 1]) for text, last in zip(texts, said)]
+
+# %% id=18-challenge solution
+def say_all(made, stream):
+    arrays = made.arrays
+    loop = agt.CudaGraph.while_loop(arrays["going"].borrow(), made.fused_step())
+    loop.graph_on(stream).launch().async_on(stream)
+    both = [agt.d2h(arrays[name].borrow()) for name in ("text", "said")]
+    texts, said = agt.zip(*both).sync_on(stream)
+    return [list(text[: last + 1]) for text, last in zip(texts, said)]
+
+# %% id=18-challenge hints
+# A capture costs about as much as describing the step once. What's on the list, and how often is the host asked?
+#
+# `made.talk()` needs no capture at all, and it's close. But it has two SMs.
+#
+# A `while` node with `made.fused_step()`: the capture is short because there are few launches in it, and the device asks itself.
+
+# %% id=18-challenge explanation
+# One capture of few launches, one launch, and one wait. For a single short text without a capture, `talk` would have been second.
+
+# %% id=18-challenge-check
+check("18-challenge", say_all)
+
+# %% [markdown] id=key-points
+# ## Key points
+#
+# - A language model says one token after the other, and each one is many short kernels. Driven by Python, the GPU waits most of the time.
+# - A graph makes one call of them. If nobody asks after each token, the rest of the waiting goes as well: queue the steps, or let a `while` node decide.
+# - When the calls are gone, the gaps between the kernels count: fuse them.
+# - One kernel for a conversation has no gaps, but only one SM. It's worth it when there are enough conversations for all SMs.
+# - The KV cache turns a triangle of work into its edge, and memory into what's scarce.
+# - A model's graphs share its arrays. Launch them by turns, or give each its own. What leaves while the work goes on leaves as a snapshot.
+#
+# **Next:** one conversation keeps an H200 busy with two MB of weights. In chapter 19, many people talk to it at once.
+
+# %% id=score
+score("18")
+
+# %% id=progress
+progress("18")

@@ -128,13 +128,13 @@ def _score(c: Context, function: ast.FunctionDecl, kinds: list[types.CType]) -> 
 def _converts(c: Context, source: types.CType, target: types.CType) -> bool:
     """Tell whether a struct is converted from or to another type without a cast."""
     into = c.class_of(target)
-    for function in into.constructors if into is not None else []:
+    for function, scope in [(f, into.scope) for f in into.constructors] if into is not None else ():
         needed = sum(p.default is None for p in function.params)
         # A conversion of the source's own would be a second one.
         free = not isinstance(source, types.Struct) or function.template is not None
         if not function.params or needed > 1:
             continue
-        with c.seen_from(c.scope if into is None else into.scope):
+        with c.seen_from(scope):
             wanted = source if free else param_type(c, function.params[0])
         if wanted == source or c.derives(source, wanted):
             return True

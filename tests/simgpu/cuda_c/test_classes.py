@@ -123,6 +123,9 @@ OTHERS = [
         friend __device__ V operator*(int s, const V& v) { V r; r.a = s * v.a; r.b = s; return r; }
         __device__ inline friend int sum(V v) { int s = v.a; s += v.b; return s; }
         int c = 2; };""", "V v; v.a = i; V w = 3 * v; o[i] = sum(w) + w.c;", 3 * FIRST + 5),
+    # What a constructor takes is said in the words of its class.
+    ("""struct E { int e; }; struct W { using T = E; int v; __device__ W(T a) : v(a.e) {} };
+    __device__ int f(W w) { return w.v; }""", "E e; e.e = i; o[i] = f(e);", FIRST),
     # Each thread has objects of its own.
     (CLASSES, """Vec a(i, 1); if (i % 2) a.scale(2); for (int k = 0; k < i % 3; k++) a += Vec(1, 1);
         x[i] = a.x * 100 + a.y;""", (FIRST * (1 + FIRST % 2) + FIRST % 3) * 100 + 1 + FIRST % 2 + FIRST % 3),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from simgpu.cuda_c import InterpreterLimits
+from simgpu.cuda_c import InterpreterLimits, compile_source
 from tests.simgpu.cuda_c.support import launch
 
 HEAD = """#include <cooperative_groups.h>
@@ -242,3 +242,13 @@ def test_fences_have_one_order() -> None:
         f, o = np.zeros(2, np.uint32), np.zeros(1, np.uint32)
         launch(HEAD + text, "k", 2, 1, f, f, o, limits=InterpreterLimits(hostile=seed))
         assert o[0] <= 1
+
+
+@pytest.mark.parametrize(("text", "talks"), [
+    ("x[t] = f[t];", False), ("__syncthreads(); __threadfence(); x[t] = 1;", False),
+    ("*(volatile unsigned int*)x = 1;", True), ("atomicAdd(x, 1u);", True), ("cg::this_grid().sync();", True),
+])  # fmt: skip
+def test_memory_is_hostile_only_to_threads_that_tell_each_other_something(
+    text: str, talks: bool
+) -> None:
+    assert compile_source(f"{HEAD}{text} }}").kernel("k").code.talks == talks

@@ -172,6 +172,7 @@ SAID = [
         ("x - o", "'float*' and 'int*' point to different things"), ("x + x", INTEGER + "*'"),
         ("x + 1.0f", INTEGER + "'"), ("x - 1.0f", INTEGER + "'"),
     ]),
+    (REFUSED, HEAD + "static_assert(n == 5); }", "known when the file is compiled"),
 ]  # fmt: skip
 
 

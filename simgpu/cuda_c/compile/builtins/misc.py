@@ -227,7 +227,9 @@ def _static_assert(c: Context, node: CallExpr, used: bool) -> Expr:
     given = node.arguments[0]
     test = constants.evaluated(c, convert(c, c.expression(given), types.BOOL, given.at), given)
     if test.constant is None:
-        c.unsupported(node.at, "a static_assert of what is not known when the file is compiled")
+        c.fail(
+            node.at, "static_assert takes what is known when the file is compiled, and this is not"
+        )
     if not test.constant:
         text = c.expression(node.arguments[1]).text if len(node.arguments) > 1 else ""
         c.fail(node.at, f"static assertion failed: {text_of(text or '')}")

@@ -71,8 +71,10 @@ class Remembered:
             return execute()
         with self._lock:
             known = list(self._launches.get(key, ()))
+        before: list[MemoryState | None] = [None] * len(memories)
         for launch in known:
-            if all(map(GlobalMemory.holds, memories, launch.before)):
+            held = [*map(GlobalMemory.holds, memories, launch.before)]
+            if all(held):
                 for memory, state in zip(memories, launch.after, strict=True):
                     if state is not None:
                         memory.become(state)
@@ -80,13 +82,16 @@ class Remembered:
                     if key in self._launches:
                         self._launches.move_to_end(key)
                 return launch.done
-        before = [_state(memory, number, known) for number, memory in enumerate(memories)]
+            # What another launch has kept of an array, such as weights, is kept once.
+            same = zip(before, held, launch.before, strict=True)
+            before = [state if holds else mine for mine, holds, state in same]
+        states = [state or memory.state() for state, memory in zip(before, memories, strict=True)]
         done = execute()
         after = [
             None if memory.holds(state) else memory.state()
-            for memory, state in zip(memories, before, strict=True)
+            for memory, state in zip(memories, states, strict=True)
         ]
-        self._keep(key, _PendingLaunch(before, after, done))
+        self._keep(key, _PendingLaunch(states, after, done))
         return done
 
     def clear(self) -> None:
@@ -110,14 +115,6 @@ LAUNCHES = Remembered()  # of all simulated devices of the process
 
 
 def _nbytes(launches: list[_PendingLaunch]) -> int:
-    """What they keep: of arrays some keep one together, see `_state`."""
+    """What they keep: of arrays some keep one together."""
     states = {id(s): s for launch in launches for s in (*launch.before, *launch.after) if s}
-    return OVERHEAD * len(launches) + sum(state.nbytes for state in states.values())
-
-
-def _state(memory: GlobalMemory, number: int, known: list[_PendingLaunch]) -> MemoryState:
-    """Its contents. If another launch has kept the same, such as weights, that one's copy is shared."""
-    for launch in known:
-        if memory.holds(launch.before[number]):
-            return launch.before[number]
-    return memory.state()
+    return OVERHEAD * len(launches) + sum([state.nbytes for state in states.values()])

@@ -7,7 +7,7 @@ Most arguments are plainly right, which a look at their types tells. One that is
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from operator import itemgetter
+from operator import index, itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -162,10 +162,14 @@ def _fitting(parameter: Parameter) -> tuple[type | None, float, float]:
 def as_dim3(what: str, given: int | tuple[int, ...]) -> Dim3:
     """One to three integers as (x, y, z); `LaunchConfigError` if they are none."""
     entries: tuple[Any, ...] = tuple(given) if isinstance(given, tuple | list) else (given,)
-    if not 1 <= len(entries) <= 3 or not all(isinstance(n, int | np.integer) for n in entries):
+    try:
+        numbers = [*map(index, entries)]
+    except TypeError:
+        numbers = []
+    if not 1 <= len(numbers) <= 3:
         raise LaunchConfigError(f"{what} is one to three integers, (x, y, z), not {given!r}")
-    x, y, z = (*entries, 1, 1)[:3]
-    return (int(x), int(y), int(z))
+    x, y, z = (*numbers, 1, 1)[:3]
+    return (x, y, z)
 
 
 def configuration(name: str, args: Sequence[Any], grid: Size, block: Size) -> tuple[Dim3, Dim3]:

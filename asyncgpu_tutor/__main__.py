@@ -27,6 +27,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "asyncgpu_tutor.commands.profile",
         "run a program under Nsight Systems, or read a profile, and say what it shows",
     ),
+    "serve": (
+        "asyncgpu_tutor.commands.serve",
+        "let people and programs talk to the language model, over HTTP",
+    ),
 }
 
 

@@ -73,11 +73,10 @@ class Conversation:
 
 @dataclass(eq=False)
 class Seating:
-    """Who sat where in a step; the times are the host's, in us."""
+    """Who sat where in a step."""
 
     seats: tuple[Conversation | None, ...]
-    launched: float
-    seen: float | None = None  # when the host read what was said
+    op: int | None = None  # the number of its operation, as spans of a trace have it
 
 
 @dataclass(frozen=True)
@@ -108,6 +107,8 @@ class Conversations:
     ----------
     steps : deque of Seating
         The latest steps, and who sat where.
+    closed : Exception or None
+        What somebody who comes now is told, such as the error of the device.
 
     Raises
     ------
@@ -130,8 +131,9 @@ class Conversations:
         # Who has each seat in the next step, as far as the host knows; and the seats that somebody has left.
         self._seats: list[Conversation | None] = [None] * slots
         self._left: set[int] = set()
-        self._closed: Exception | None = UsageError(_CLOSED)  # what somebody who comes now is told
+        self.closed: Exception | None = UsageError(_CLOSED)
         self._called = asyncio.Event()  # somebody has come, or all is to end
+        self._seen = asyncio.Event()  # the host has looked at the step that was the next
 
     def __repr__(self) -> str:
         return f"<Conversations: {self.seated} in {self.slots} slots, {self.waiting} waiting>"
@@ -149,20 +151,30 @@ class Conversations:
     # ------------------------------------------------------------------ its life
     async def __aenter__(self) -> Conversations:
         self._loop = asyncio.get_running_loop()
-        self._device = agt.current_device()
         self._stream = agt.create_stream()
         made = await slots(self.model, self.slots)
         self._made = made
         self._rounds = cycle([self._round(made) for _ in range(self._ahead + 1)])
-        self._closed = None
+        self.closed = None
         self._work = asyncio.create_task(self._serve())
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        self._closed = self._closed or UsageError(_CLOSED)
-        self._called.set()
+        self.hang_up()
         with shielded():
             await self._work
+
+    def hang_up(self) -> None:
+        """End all that's still being said, soon: leaving the block waits for that."""
+        self.closed = self.closed or UsageError(_CLOSED)
+        self._called.set()
+
+    async def step(self) -> bool:
+        """Wait until the host has looked at another step; false if nobody talks."""
+        if self.closed is None and (self.seated or self.waiting):
+            await self._seen.wait()
+            return True
+        return False
 
     def _round(self, made: Slots) -> _Round:
         record, said = made.record(), agt.pinned(self.slots, np.int32)
@@ -221,8 +233,8 @@ class Conversations:
         return self._heard_by(talk)
 
     async def _heard_by(self, talk: Conversation) -> AsyncGenerator[int, None]:
-        if self._closed is not None:
-            raise fresh(self._closed)
+        if self.closed is not None:
+            raise fresh(self.closed)
         if asyncio.get_running_loop() is not self._loop:
             raise UsageError(
                 "these conversations were opened in another event loop: open some in each, or talk from there"
@@ -252,7 +264,7 @@ class Conversations:
         """Launch steps as long as somebody talks; whatever ends it ends everybody's wait."""
         under_way: deque[tuple[Seating, agt.DeviceFuture[npt.NDArray[np.int32]]]] = deque()
         try:
-            while self._closed is None:
+            while self.closed is None:
                 if len(under_way) <= self._ahead and (self._line or any(self._seats)):
                     under_way.append(self._launched())
                 elif under_way:
@@ -260,17 +272,19 @@ class Conversations:
                     self._tell(step, await future)
                     under_way.popleft()
                 else:
+                    self._look_up()
                     self._called.clear()
                     await self._called.wait()
         except Exception as error:  # noqa: BLE001 - whatever it is, it's told to everybody who waits
-            self._closed = error
+            self.closed = error
         finally:
             # A cancelled task comes here, too, and an interrupt.
-            self._closed = self._closed or UsageError(_CLOSED)
+            self.closed = self.closed or UsageError(_CLOSED)
             sat = [talk for step in self.steps for talk in step.seats if talk is not None]
             for talk in [*self._line, *sat]:
-                talk.end(fresh(self._closed))
+                talk.end(fresh(self.closed))
             self._line, self._seats = {}, [None] * self.slots
+            self._look_up()
             # What's on its way still writes to the memory of a round. If it fails, that was said above.
             await asyncio.gather(*(future for _, future in under_way), return_exceptions=True)
 
@@ -286,7 +300,7 @@ class Conversations:
             elif slot in self._left:
                 self._made.leave(round_.record, slot)
         self._left.clear()
-        step = Seating(tuple(self._seats), self._device.now())
+        step = Seating(tuple(self._seats))
         self.steps.append(step)
         for slot, talk in enumerate(self._seats):
             if talk is not None:
@@ -295,11 +309,11 @@ class Conversations:
                 if talk.launched == talk.last:
                     self._seats[slot] = None
         run = submit(round_.run, self._stream, None, "step")
+        step.op = run.op
         return step, agt.DeviceFuture.of(run)
 
     def _tell(self, step: Seating, said: npt.NDArray[np.int32]) -> None:
         """Give each token of a step to whoever sat there then."""
-        step.seen = self._device.now()
         for slot, (talk, token) in enumerate(zip(step.seats, said.tolist(), strict=True)):
             # Some steps were launched before anybody knew that a text was over.
             if talk is None or talk.over:
@@ -311,3 +325,8 @@ class Conversations:
                 talk.end()
                 if self._seats[slot] is talk:
                     self._seats[slot] = None
+        self._look_up()
+
+    def _look_up(self) -> None:
+        seen, self._seen = self._seen, asyncio.Event()
+        seen.set()

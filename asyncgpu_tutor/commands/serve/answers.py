@@ -1,0 +1,148 @@
+"""Answers over HTTP: whole or token by token, and an end for each, whatever happens.
+
+An answer has four ways to end: the text is over, the client goes away, it takes too long, or something
+fails. Each of them has to free the slot. So there's one place that iterates over tokens, and all of them end
+it there: whoever notices that a client is gone only cancels.
+
+Nothing is sent before the first token is there. Up to then an error can have a status of its own, such as 429
+where too many wait. Later it's an event in the stream, which clients of this API raise as an error, too.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import aclosing
+from typing import Any
+from uuid import uuid4
+
+import anyio
+from starlette.responses import JSONResponse
+from starlette.types import Receive, Scope, Send
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.commands.serve.questions import MODEL_NAME, ApiError, Question
+from asyncgpu_tutor.commands.serve.serve_metrics import ServeMetrics
+from asyncgpu_tutor.data.language import END
+from asyncgpu_tutor.errors import AsyncGpuError, UsageError
+from asyncgpu_tutor.language import Conversations
+
+
+def error_response(error: ApiError) -> JSONResponse:
+    """An error in place of an answer."""
+    headers = {"Retry-After": "1"} if error.status == 429 else None
+    return JSONResponse(error.body, error.status, headers)
+
+
+class Answer:
+    """The answer to a question, from the engine to the client; an application of ASGI.
+
+    Raises
+    ------
+    ApiError
+        If the engine can't say such a text.
+    """
+
+    def __init__(
+        self, engine: Conversations, asked: Question, metrics: ServeMetrics, most_s: float
+    ) -> None:
+        self._asked, self._metrics, self._most_s = asked, metrics, most_s
+        self._decode = engine.model.decode
+        try:
+            self._talk = engine.say(asked.prompt, most=asked.most, seed=asked.seed, heat=asked.heat)
+        except UsageError as error:
+            raise ApiError(str(error)) from None
+        self._said: list[int] = []
+        self._is_begun = False
+        kind = "chat.completion" + ".chunk" * asked.stream if asked.chat else "text_completion"
+        number = f"{'chatcmpl' if asked.chat else 'cmpl'}-{uuid4().hex}"
+        self._head = {
+            "id": number,
+            "object": kind,
+            "created": int(time.time()),
+            "model": MODEL_NAME,
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, until the text is over or the client is gone."""
+        end = "gone"
+        try:
+            async with anyio.create_task_group() as group:
+                # Also for a client that doesn't read what's sent.
+                group.cancel_scope.deadline = anyio.current_time() + self._most_s + 1
+
+                async def until_gone() -> None:
+                    while (await receive())["type"] != "http.disconnect":
+                        pass
+                    group.cancel_scope.cancel()
+
+                group.start_soon(until_gone)
+                end = await self._answered(scope, receive, send)
+                group.cancel_scope.cancel()
+        finally:
+            self._metrics.requests.labels(end).inc()
+
+    async def _answered(self, scope: Scope, receive: Receive, send: Send) -> str:
+        """Say all of it; how it ended."""
+        try:
+            with anyio.fail_after(self._most_s):
+                end = await self._told(send)
+        except (AsyncGpuError, TimeoutError) as failure:
+            error = ApiError.of(failure)
+            if self._is_begun:
+                await self._event(send, error.body)
+                await send({"type": "http.response.body"})
+            else:
+                await error_response(error)(scope, receive, send)
+            return str(error.status)
+        if self._asked.stream:
+            await self._event(send, self._part("", end))
+            if self._asked.usage:
+                await self._event(send, {**self._head, "choices": [], "usage": self._usage()})
+            await self._event(send, "[DONE]")
+            await send({"type": "http.response.body"})
+        else:
+            text = self._decode(token for token in self._said if token != END)
+            body = {**self._part(text, end), "usage": self._usage()}
+            await JSONResponse(body)(scope, receive, send)
+        return end
+
+    async def _told(self, send: Send) -> str:
+        """Hear each token, and send it on to a client that wants it at once; how the text ended."""
+        now = agt.current_device().now
+        asked_us = now()
+        async with aclosing(self._talk) as talk:
+            async for token in talk:
+                if not self._said:
+                    self._metrics.first_token.observe((now() - asked_us) * 1e-6)
+                self._metrics.tokens.inc()
+                self._said.append(token)
+                if self._asked.stream and token != END:
+                    await self._event(send, self._part(self._decode([token])))
+        return "stop" if self._said[-1] == END else "length"
+
+    def _part(self, text: str, end: str | None = None) -> dict[str, Any]:
+        """A part of the answer, or all of it."""
+        role = {} if self._is_begun else {"role": "assistant"}
+        said: dict[str, Any]
+        if not self._asked.chat:
+            said = {"text": text, "logprobs": None}
+        elif self._asked.stream:
+            said = {"delta": {**role, "content": text} if text else role}
+        else:
+            said = {"message": {**role, "content": text}}
+        return {**self._head, "choices": [{"index": 0, **said, "finish_reason": end}]}
+
+    def _usage(self) -> dict[str, int]:
+        read, said = len(self._asked.prompt), len(self._said)
+        return {"prompt_tokens": read, "completion_tokens": said, "total_tokens": read + said}
+
+    async def _event(self, send: Send, data: dict[str, Any] | str) -> None:
+        """Send an event; the first one begins the response."""
+        if not self._is_begun:
+            self._is_begun = True
+            headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")]
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+        text = data if isinstance(data, str) else json.dumps(data)
+        body = f"data: {text}\n\n".encode()
+        await send({"type": "http.response.body", "body": body, "more_body": True})

@@ -1,0 +1,133 @@
+"""The application: which path leads where, and limits that hold for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.routing import Route
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.commands.serve.answers import Answer, error_response
+from asyncgpu_tutor.commands.serve.questions import MODEL_NAME, ApiError, read_question
+from asyncgpu_tutor.commands.serve.seat_timeline import SeatTimeline
+from asyncgpu_tutor.commands.serve.serve_metrics import ServeMetrics
+from asyncgpu_tutor.language import Conversations
+
+_MOST_BYTES = 64 * 1024  # of a question
+_READ_S = 10.0  # until all of a question has to be there
+_PAGE = Path(__file__).with_name("page.html")
+
+
+def application(
+    engine: Conversations,
+    *,
+    most_s: float = 60.0,
+    hosts: tuple[str, ...] = ("127.0.0.1", "localhost"),
+) -> Starlette:
+    """An application of ASGI around an engine, which it opens when it starts, and closes in the end.
+
+    Parameters
+    ----------
+    most_s : float
+        How long an answer may take, in seconds.
+    hosts : tuple of str
+        By which names clients may call it. A page of the web that has its own name point here has another.
+    """
+    metrics, pictures = ServeMetrics(engine), SeatTimeline(engine)
+
+    @asynccontextmanager
+    async def life(app: Starlette) -> AsyncGenerator[None, None]:
+        async with engine:
+            yield
+
+    async def complete(chat: bool, request: Request) -> Any:
+        asked = read_question(await _body(request), engine.model, chat=chat)
+        return Answer(engine, asked, metrics, most_s)
+
+    async def models(request: Request) -> Response:
+        one = {"id": MODEL_NAME, "object": "model", "created": 0, "owned_by": MODEL_NAME}
+        return JSONResponse({"object": "list", "data": [one]})
+
+    async def health(request: Request) -> Response:
+        device = agt.current_device()
+        told: dict[str, Any] = {"status": "ok" if engine.closed is None else str(engine.closed)}
+        told |= {"device": device.description, "slots": engine.slots}
+        told |= {"seated": engine.seated, "waiting": engine.waiting}
+        return JSONResponse(told, 200 if engine.closed is None else 503)
+
+    async def numbers(request: Request) -> Response:
+        return Response(metrics.text(), media_type="text/plain; version=0.0.4")
+
+    async def picture(request: Request) -> Response:
+        try:
+            with anyio.fail_after(_READ_S):
+                drawn = await pictures.draw()
+        except TimeoutError as error:
+            raise ApiError.of(error) from error
+        if drawn is None:
+            return Response(status_code=204)
+        return Response(drawn, media_type="image/svg+xml", headers={"Cache-Control": "no-store"})
+
+    async def page(request: Request) -> Response:
+        return FileResponse(
+            _PAGE,
+            headers={
+                "Content-Security-Policy": "default-src 'self' 'unsafe-inline'; img-src blob: data:"
+            },
+        )
+
+    async def failed(request: Request, error: Exception) -> Response:
+        if isinstance(error, HTTPException):
+            error = ApiError(str(error.detail), error.status_code)
+        elif not isinstance(error, ApiError):
+            error = ApiError("something went wrong in the server", 500)
+        metrics.requests.labels(str(error.status)).inc()
+        return error_response(error)
+
+    return Starlette(
+        routes=[
+            Route("/", page),
+            Route("/v1/completions", partial(complete, False), methods=["POST"]),
+            Route("/v1/chat/completions", partial(complete, True), methods=["POST"]),
+            Route("/v1/models", models),
+            Route("/health", health),
+            Route("/metrics", numbers),
+            Route("/timeline.svg", picture),
+        ],
+        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))],
+        exception_handlers={ApiError: failed, HTTPException: failed, Exception: failed},
+        lifespan=life,
+    )
+
+
+async def _body(request: Request) -> bytes:
+    """The body of a question, if it's one that we'd read."""
+    kind = request.headers.get("content-type", "")
+    # Other pages in the reader's browser may send forms and plain text here, but no JSON.
+    if kind.partition(";")[0].strip().lower() != "application/json":
+        raise ApiError(f"send JSON, with Content-Type: application/json, and not {kind!r:.99}", 415)
+    body = bytearray()
+    try:
+        with anyio.fail_after(_READ_S):
+            async for part in request.stream():
+                body += part
+                if len(body) > _MOST_BYTES:
+                    raise ApiError(f"a request has at most {_MOST_BYTES} bytes", 413)
+    except TimeoutError:
+        raise ApiError(
+            f"the body of the request wasn't there within {_READ_S:.0f} s", 408
+        ) from None
+    except ClientDisconnect:
+        raise ApiError("the client went away while it was asking", 400) from None
+    return bytes(body)

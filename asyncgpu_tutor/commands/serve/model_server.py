@@ -1,0 +1,43 @@
+"""The server around the application: where it listens, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import uvicorn
+
+from asyncgpu_tutor.commands.serve.application import application
+from asyncgpu_tutor.language import Conversations
+
+_LOCAL = "127.0.0.1", "localhost"
+# When it's stopped: how long answers may still take, and when those that don't end are cut off.
+_FINISH_S, _CUT_S = 2.0, 4
+
+
+class ModelServer(uvicorn.Server):
+    """A server that ends within seconds, also where answers are under way.
+
+    When it's stopped, they may still finish for a while. Then the engine ends them, and each client is told.
+
+    Parameters
+    ----------
+    most_s : float
+        How long an answer may take, in seconds.
+    host : str
+        What it listens on. Only from this machine it may be called by this machine's names alone.
+    """
+
+    def __init__(
+        self, engine: Conversations, *, most_s: float = 60.0, host: str = _LOCAL[0]
+    ) -> None:
+        self._engine = engine
+        hosts = _LOCAL if host in _LOCAL else ("*",)
+        app = application(engine, most_s=most_s, hosts=hosts)
+        super().__init__(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=_CUT_S))
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop: no more questions, and an end for those that are being answered."""
+        end = asyncio.get_running_loop().call_later(_FINISH_S, self._engine.hang_up)
+        await super().shutdown(sockets)
+        end.cancel()

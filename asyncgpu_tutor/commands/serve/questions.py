@@ -1,0 +1,162 @@
+"""Questions as chat clients send them, and errors as they expect them.
+
+The form is OpenAI's, since every chat client knows it: ``/v1/completions`` continues a text, and
+``/v1/chat/completions`` answers the last message of a talk. Our model has never seen a talk, so to it a
+message is the beginning of a text like any other.
+
+Clients send many settings that make no difference, and some that would. Those that would, and that we don't
+have, are errors, because an answer that silently isn't what was asked for is worse.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from asyncgpu_tutor.data import LanguageModel
+from asyncgpu_tutor.data.language import END
+from asyncgpu_tutor.errors import ServerBusyError, UsageError
+
+MODEL_NAME = "asyncgpu-tutor"
+_IGNORED = {"user", "metadata", "store", "safety_identifier", "prompt_cache_key"}
+# What is the same as not to say it; more than that we don't have.
+_NEUTRAL: Mapping[str, tuple[object, ...]] = {
+    "n": (1,),
+    "best_of": (1,),
+    "top_p": (1,),
+    "presence_penalty": (0,),
+    "frequency_penalty": (0,),
+    "stop": ([], ""),
+    "logprobs": (False, 0),
+    "logit_bias": ({},),
+    "echo": (False,),
+    "suffix": ("",),
+    "tools": ([],),
+    "tool_choice": ("none", "auto"),
+    "response_format": ({"type": "text"},),
+}
+
+
+class ApiError(Exception):
+    """An error for a client.
+
+    Attributes
+    ----------
+    status : int
+        Of HTTP.
+    body : dict
+        The error in the form of the API.
+    """
+
+    def __init__(
+        self, said: str, status: int = 400, *, part: str | None = None, code: str | None = None
+    ) -> None:
+        super().__init__(said)
+        self.status = status
+        kind = "server_error" if status >= 500 else "invalid_request_error"
+        self.body = {"error": {"message": said, "type": kind, "param": part, "code": code}}
+
+    @classmethod
+    def of(cls, error: Exception) -> ApiError:
+        """An error of the engine's, while it answers."""
+        match error:
+            case ServerBusyError():
+                return cls(str(error), 429, code="server_busy")
+            case TimeoutError():
+                return cls("the answer took too long: ask for fewer tokens", 504, code="too_slow")
+            case UsageError():
+                return cls("the server is being stopped", 503, code="stopping")
+            case _:
+                return cls(str(error), 500)
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a client wants to hear."""
+
+    chat: bool
+    prompt: list[int]
+    most: int | None
+    heat: float
+    seed: int
+    stream: bool
+    usage: bool  # whether the end of a stream says how many tokens it had
+
+
+def read_question(body: bytes, model: LanguageModel, *, chat: bool) -> Question:
+    """Read the body of a request; `ApiError` says what is wrong with it."""
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise ApiError(f"the body of the request is no JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise ApiError("the body of the request is no JSON object")
+    asked = {k: v for k, v in cast("dict[str, Any]", found).items() if v is not None}
+    name = _taken(asked, "model", str, MODEL_NAME)
+    if name != MODEL_NAME:
+        told = f"there is no model {name[:99]!r} here, only {MODEL_NAME!r}"
+        raise ApiError(told, 404, part="model", code="model_not_found")
+    part = "messages" if chat else "prompt"
+    prompt = _tokens(_last_message(asked) if chat else asked.pop("prompt", ""), model, part)
+    most = _taken(asked, "max_tokens", int, None)
+    if chat:
+        most = _taken(asked, "max_completion_tokens", int, most)
+    options = _taken(asked, "stream_options", dict, {})
+    question = Question(
+        chat,
+        prompt,
+        most,
+        _taken(asked, "temperature", (int, float), 0.7),
+        _taken(asked, "seed", int, random.getrandbits(32)),
+        _taken(asked, "stream", bool, False),
+        options.get("include_usage") is True,
+    )
+    for name in asked.keys() - _IGNORED:
+        if asked[name] not in _NEUTRAL.get(name, ()):
+            raise ApiError(f"this server can't do {name!r:.40}: {asked[name]!r:.99}", part=name)
+    return question
+
+
+def _taken(asked: dict[str, Any], name: str, kind: Any, default: Any) -> Any:
+    found = asked.pop(name, default)
+    # True is an int of Python's, and no number of JSON's.
+    fits = isinstance(found, kind) and (kind is bool or not isinstance(found, bool))
+    if found is not default and not fits:
+        raise ApiError(f"{name} can't be {found!r:.99}", part=name)
+    return found
+
+
+def _last_message(asked: dict[str, Any]) -> object:
+    """The text of the last message, which may come in parts."""
+    match asked.pop("messages", None):
+        case [*_, {"content": str(text)}]:
+            return text
+        case [*_, {"content": [*parts]}] if all(_is_text(part) for part in parts):
+            return "".join(part["text"] for part in parts)
+        case _:
+            told = "messages is a list whose last one has a text as its content"
+            raise ApiError(told, part="messages")
+
+
+def _is_text(part: object) -> bool:
+    return isinstance(part, dict) and isinstance(cast("dict[str, Any]", part).get("text"), str)
+
+
+def _tokens(text: Any, model: LanguageModel, part: str) -> list[int]:
+    match text:
+        case str():
+            try:
+                tokens = [END, *model.encode(text)]
+            except UsageError as error:
+                raise ApiError(str(error), part=part) from None
+        case [int(), *_] if all(type(token) is int for token in text):
+            tokens = [*text]
+        case _:
+            raise ApiError(f"{part} is one text, or the numbers of its tokens", part=part)
+    if len(tokens) >= model.context:
+        told = f"a text of this model has at most {model.context} tokens, and {part} alone {len(tokens)}"
+        raise ApiError(told, part=part, code="context_length_exceeded")
+    return tokens

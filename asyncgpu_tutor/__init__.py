@@ -52,6 +52,7 @@ _HOMES = {
         "ops.pinned": "asarray mapped pin pinned",
         "run.current": "SchedulingPolicy SingleStream StreamPoolRoundRobin create_stream current_device "
         "sleep use using work",
+        "run.device_clock": "DeviceClock",
         "run.future": "DeviceFuture FutureState",
         "run.recording": "record",
         "run.submission": "in_flight synchronize",

@@ -36,6 +36,7 @@ from asyncgpu_tutor.run.current import (
     using,
     work,
 )
+from asyncgpu_tutor.run.device_clock import DeviceClock
 from asyncgpu_tutor.run.future import DeviceFuture, FutureState
 from asyncgpu_tutor.run.recording import record
 from asyncgpu_tutor.run.submission import in_flight, synchronize
@@ -50,6 +51,7 @@ __version__: str
 __all__ = [
     "CudaGraph",
     "DeviceArray",
+    "DeviceClock",
     "DeviceError",
     "DeviceFuture",
     "DeviceOp",

@@ -39,6 +39,9 @@ class Held:
     handler: ClassVar[_Handler | int] = default_int_handler  # of the program
     arrived: ClassVar[tuple[int, FrameType | None] | None] = None
     ending: ClassVar[bool] = False  # what is interruptible should end now
+    raised: ClassVar[bool] = (
+        False  # by the program's handler, as Python's does, and trio's in a task
+    )
 
 
 def hold(number: int, frame: FrameType | None) -> None:
@@ -95,7 +98,7 @@ def interruptible(act: Callable[[], R]) -> R:
             finally:  # one that arrives right here has been raised by now, and is not to be raised again
                 Held.ending = False
     except KeyboardInterrupt as interrupted:
-        if Held.handler is default_int_handler:
+        if Held.raised or Held.handler is default_int_handler:
             raise
         if type(interrupted) is KeyboardInterrupt:  # whoever was cancelled is told nothing of this
             for note in getattr(interrupted, "__notes__", ()):
@@ -113,8 +116,9 @@ def end_if_told() -> None:
 def _end(number: int, frame: FrameType | None) -> None:
     """Tell the program's handler, and end what is interruptible: once, since the next one is held back."""
     set_handler(SIGINT, hold)
-    Held.ending = True
+    Held.ending = Held.raised = True
     _tell(number, frame)
+    Held.raised = False
     raise KeyboardInterrupt
 
 

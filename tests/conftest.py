@@ -4,13 +4,14 @@ import asyncio
 import gc
 import os
 from collections.abc import Callable, Iterator
-from functools import wraps
-from inspect import iscoroutinefunction
+from functools import partial, wraps
+from inspect import iscoroutinefunction, unwrap
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 import pytest
+import trio
 from hypothesis import HealthCheck, settings
 
 import asyncgpu_tutor as agt
@@ -61,18 +62,38 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
         gc.freeze()
 
 
-def _in_a_loop(test: Callable[..., Any]) -> Callable[..., None]:
-    return wraps(test)(lambda *args, **kwargs: asyncio.run(test(*args, **kwargs)))
+LOOPS: dict[str, Callable[[Callable[[], Any]], object]] = {
+    "asyncio": lambda main: asyncio.run(main()),
+    "uvloop": lambda main: pytest.importorskip("uvloop", reason="no wheel").run(main()),
+    "trio": trio.run,
+    "trio, device clock": lambda main: trio.run(main, clock=agt.DeviceClock()),
+}
+
+
+@pytest.fixture(params=LOOPS)
+def loop(request: pytest.FixtureRequest) -> str:
+    """Each event loop in turn, for a test that is a coroutine; others run in asyncio's."""
+    return request.param
+
+
+def _in_a_loop(test: Callable[..., Any], loop: str) -> Callable[..., None]:
+    def run(*args: Any, **kwargs: Any) -> None:
+        if loop.endswith("clock") and not agt.current_device().simulated:
+            pytest.skip("a GPU's clock is nobody's to move")
+        LOOPS[loop](partial(test, *args, **kwargs))
+
+    return wraps(test)(run)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
     """Run a test, or an example of Hypothesis, that is a coroutine in an event loop of its own."""
     given = getattr(pyfuncitem.obj, "hypothesis", None)
+    which = pyfuncitem.funcargs.get("loop", "asyncio")
     if iscoroutinefunction(pyfuncitem.obj):
-        pyfuncitem.obj = _in_a_loop(pyfuncitem.obj)
-    elif given is not None and iscoroutinefunction(given.inner_test):
-        given.inner_test = _in_a_loop(given.inner_test)
+        pyfuncitem.obj = _in_a_loop(pyfuncitem.obj, which)
+    elif given is not None and iscoroutinefunction(inner := unwrap(given.inner_test)):
+        given.inner_test = _in_a_loop(inner, which)
 
 
 DEVICES = ["sim", pytest.param("cuda", marks=pytest.mark.gpu)]

@@ -24,6 +24,7 @@ OUTSIDE = {
     "doctor.py": "it is typed at a prompt, and tries CuPy in a process of its own",
     "start": "it is typed at a prompt, and runs a server",
     "devices/cuda": "there is no CUDA; CuPy's device has a thread that waits for events",
+    "devices/trio_run.py": "trio has no event loop there",
     "serving/connections.py": "a kernel's connections are the host's, and a browser has none",
     "clusters/over_dask.py": "Dask reaches other processes by sockets",
 }

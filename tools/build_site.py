@@ -42,6 +42,7 @@ OWN_PROGRAM = (
     "docs/installing",
     "docs/from_cupy",
     "docs/kernels_in_ci",
+    "docs/any_loop",
     "docs/cluster",
     "docs/profiling",
     "docs/microscope",

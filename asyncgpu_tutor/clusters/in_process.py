@@ -8,6 +8,7 @@ from typing import Any, Self
 from asyncgpu_tutor.clusters.members import Cluster, Gpu, rank_numbers
 from asyncgpu_tutor.clusters.recipes import host_arrays_of
 from asyncgpu_tutor.clusters.remote import Worker
+from asyncgpu_tutor.devices.event_loop import only_asyncio
 from asyncgpu_tutor.devices.opening import wire
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.devices.simulated import Wiring
@@ -114,6 +115,7 @@ class LocalCluster(Cluster):
         return name_group(group(*(gpu.device for gpu in self._gpus)), self._made[-1])
 
     async def __aenter__(self) -> Self:
+        only_asyncio("a cluster")
         devices = self._devices or _open(self._kind, self._count)
         if self._kind == "sim":
             on_each = -(-len(devices) // self._machines) if self._machines > 1 else None

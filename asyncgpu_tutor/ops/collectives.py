@@ -14,7 +14,6 @@ their calls when a recipe has ended.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 import threading
@@ -27,6 +26,7 @@ from typing import Any, TypeVar, cast
 
 from asyncgpu_tutor import errors
 from asyncgpu_tutor.arrays.handles import DeviceArray
+from asyncgpu_tutor.devices.event_loop import loop_ways
 from asyncgpu_tutor.devices.opening import open_group
 from asyncgpu_tutor.devices.protocol import CollectiveCall, Device, DeviceCommunicator, Stream
 from asyncgpu_tutor.ops.array_operations import Take
@@ -156,7 +156,7 @@ class Group:
                     self._broken = self._broken or complaint
                     self._communicator.fail(self._broken)
 
-        found = await asyncio.gather(*(one(rank, d) for rank, d in enumerate(self.devices)))
+        found = await loop_ways().all_of([one(rank, d) for rank, d in enumerate(self.devices)])
         if failed:
             raise failed[0]
         return found

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from types import CodeType, FrameType, FunctionType, MethodType
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar, cast, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Generic,
+    NamedTuple,
+    Protocol,
+    TypeVar,
+    cast,
+    overload,
+)
 
 import numpy as np
 import numpy.typing as npt
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition, borrowed_in
+from asyncgpu_tutor.devices.event_loop import loop_ways
 from asyncgpu_tutor.devices.protocol import Device, Stream
 from asyncgpu_tutor.errors import (
     BorrowedSpawnError,
@@ -35,6 +45,9 @@ from asyncgpu_tutor.run.submission import forsake, submit, wait
 from asyncgpu_tutor.traces.spans.tag import CURRENT, Name, forbid_nested_wait
 
 if TYPE_CHECKING:
+    import asyncio
+
+    from asyncgpu_tutor.devices.trio_run import Spawned
     from asyncgpu_tutor.ops.graphs import CudaGraph
     from asyncgpu_tutor.ops.prepared import Prepared
     from asyncgpu_tutor.ops.shared import SharedOp
@@ -493,8 +506,28 @@ def choose(policy: SchedulingPolicy | None) -> tuple[Stream, SchedulingPolicy]:
     return adopt_stream(policy.next_stream(), policy.home), policy
 
 
-def spawn(op: DeviceOp[T], policy: SchedulingPolicy | None = None) -> asyncio.Task[T]:
-    """Start an operation as an `asyncio.Task`.
+class Nursery(Protocol):
+    """As trio has it, and anyio's task groups in a run of trio."""
+
+    def start_soon(self, *args: Any, **options: Any) -> object:
+        """Start a task."""
+
+
+@overload
+def spawn(
+    op: DeviceOp[T],
+    policy: SchedulingPolicy | None = None,
+    *,
+    nursery: asyncio.TaskGroup | None = None,
+) -> asyncio.Task[T]: ...
+@overload
+def spawn(
+    op: DeviceOp[T], policy: SchedulingPolicy | None = None, *, nursery: Nursery
+) -> Spawned[T]: ...
+def spawn(
+    op: DeviceOp[T], policy: SchedulingPolicy | None = None, *, nursery: Any = None
+) -> asyncio.Task[T] | Spawned[T]:
+    """Start an operation as an `asyncio.Task`, or as a task of a trio nursery.
 
     The policy chooses the stream now; the work is submitted at the next turn of the event loop.
 
@@ -502,12 +535,18 @@ def spawn(op: DeviceOp[T], policy: SchedulingPolicy | None = None) -> asyncio.Ta
     somebody waits for the coroutine, as in a `TaskGroup`, or whether `asyncio.create_task` has sent it off
     alone. There it is up to you that the owner stays; one that was moved before the task ran is found.
 
+    Parameters
+    ----------
+    nursery : asyncio.TaskGroup or trio.Nursery, optional
+        What the task belongs to, and hears of its failure, as does whoever awaits it. A run of trio needs
+        one; what comes back can be awaited there, too, by any number of tasks, and has a `cancel`.
+
     Raises
     ------
     BorrowedSpawnError
         If it takes a borrowed array.
     UsageError
-        If no event loop is running.
+        If no event loop is running; in a run of trio, if no nursery is given.
     """
     if isinstance(op, DeviceFuture):
         raise NotAnOperationError(
@@ -519,7 +558,7 @@ def spawn(op: DeviceOp[T], policy: SchedulingPolicy | None = None) -> asyncio.Ta
     if names:
         raise BorrowedSpawnError(borrowed_message(names[0]))
     try:
-        loop = asyncio.get_running_loop()
+        ways = loop_ways()
     except RuntimeError:
         raise UsageError(
             "spawn() needs a running event loop: call it in an async function, or use op.sync()"
@@ -527,11 +566,7 @@ def spawn(op: DeviceOp[T], policy: SchedulingPolicy | None = None) -> asyncio.Ta
     op._used = True  # also where the task is cancelled before its first step: then that was wanted
     stream, chosen = choose(policy)
     future = DeviceFuture(op._run, stream, chosen, op.label, spawned=True)
-    return loop.create_task(_drive(future), name=op.label)
-
-
-async def _drive(future: DeviceFuture[T]) -> T:
-    return await future
+    return ways.spawn(future, op.label, nursery)
 
 
 def borrowed_arrays(op: DeviceOp[Any]) -> list[str]:

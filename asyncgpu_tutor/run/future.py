@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
 from collections.abc import Generator
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
-from asyncgpu_tutor.devices.event_loop import ready_in, turn_given, turn_is_due
+from asyncgpu_tutor.devices.event_loop import (
+    AnyLoop,
+    AnyWaiter,
+    entering,
+    ready_in,
+    running_loop,
+    turn,
+    turn_given,
+    turn_is_due,
+)
 from asyncgpu_tutor.devices.protocol import Event, Stream
 from asyncgpu_tutor.errors import DeviceError, NotReadyError, UsageError
 from asyncgpu_tutor.run.current import SchedulingPolicy
@@ -69,11 +77,11 @@ class DeviceFuture(Generic[T]):
         self._patience_us = stream.device.patience_us
         self._submission: Submission[T] | None = None
         self._range: nvtx.OpenRange | None = None
-        self._watched: asyncio.AbstractEventLoop | None = None  # the loop that it is watched for
+        self._watched: AnyLoop | None = None  # the loop that it is watched for
         self._state = FutureState.IDLE
         self._result: Any = None
         self._error: BaseException | None = None
-        self._waiters: list[asyncio.Future[None]] = []
+        self._waiters: list[AnyWaiter] = []
 
     @staticmethod
     def of(submission: Submission[U], patience: float = 1.0) -> DeviceFuture[U]:
@@ -128,26 +136,27 @@ class DeviceFuture(Generic[T]):
             raise NotReadyError(f"{self!r} has no result yet: await it")
         return self._result
 
-    def __await__(self) -> Generator[Any, None, T]:
+    def __await__(self) -> Generator[Any, Any, T]:
         if self._state is FutureState.IDLE or self._state is FutureState.EXECUTING:
             try:
-                loop = asyncio.get_running_loop()
+                loop = running_loop()
             except RuntimeError:
                 raise UsageError(
                     "awaiting an operation needs a running event loop: await it in an async function "
                     "(asyncio.run(main()) in a script, top-level await in a notebook), or call op.sync()"
                 ) from None
+            yield from entering(loop)
             if self._state is FutureState.IDLE:
                 self._start()
             while self._state is FutureState.EXECUTING:
                 yield from self._look(loop)
                 if self._state is FutureState.EXECUTING:
-                    waiter: asyncio.Future[None] = loop.create_future()
+                    waiter = loop.create_future()
                     self._waiters.append(waiter)
                     # True if somebody is to wake it.
                     told = self._submission is None or self._watched is loop
                     if told and self.state is FutureState.EXECUTING:  # no other thread was quicker
-                        yield from waiter
+                        yield from waiter.__await__()
         if self._error is not None:
             raise self._error
         return self._result
@@ -173,7 +182,7 @@ class DeviceFuture(Generic[T]):
         if self._waiters:
             self._release_all()  # tasks of other threads, to look for its end too: this loop may be closed
 
-    def _look(self, loop: asyncio.AbstractEventLoop) -> Generator[None, None, None]:
+    def _look(self, loop: AnyLoop) -> Generator[Any, Any, None]:
         """Look for as long as there is patience, since short work is over soon; then have it watched."""
         submission = self._submission
         if submission is None:  # another thread submits it, or is about to tell
@@ -192,7 +201,7 @@ class DeviceFuture(Generic[T]):
                     if not over:
                         if time.perf_counter() > until:
                             return
-                        yield  # a task that yields nothing comes again in the loop's next turn
+                        yield from turn(loop)
                         turn_given()
                         if self._state is not FutureState.EXECUTING or self._watched is not None:
                             return
@@ -257,6 +266,6 @@ def _passes(event: Event, us: float) -> bool:
     return True
 
 
-def _release(waiter: asyncio.Future[None]) -> None:
+def _release(waiter: AnyWaiter) -> None:
     if not waiter.done():  # it is done where the task was cancelled
         waiter.set_result(None)

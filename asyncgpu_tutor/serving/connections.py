@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import NamedTuple
+
+from asyncgpu_tutor.devices.event_loop import AsyncioWays, loop_ways
 
 
 class Connection(NamedTuple):
-    """One connection, as asyncio has it."""
+    """One connection, as what the event loop that it belongs to can do with it."""
 
-    reader: asyncio.StreamReader
-    writer: asyncio.StreamWriter
+    receive: Callable[[int], Awaitable[bytes]]
+    send: Callable[[bytes], Awaitable[None]]
+    close: Callable[[], object]  # what was sent still arrives
 
     @classmethod
     async def to(cls, address: str) -> Connection:
         """Connect to an address, such as ``127.0.0.1:80``."""
         host, _, port = address.rpartition(":")
-        return cls(*await asyncio.open_connection(host, int(port)))
+        ways = loop_ways()
+        if not isinstance(ways, AsyncioWays):
+            return cls(*await ways.connect(host, int(port)))
+        reader, writer = await asyncio.open_connection(host, int(port))
 
-    async def send(self, data: bytes) -> None:
-        """Send all of it, as fast as the other side takes it."""
-        self.writer.write(data)
-        await self.writer.drain()
+        async def send(data: bytes) -> None:
+            writer.write(data)
+            await writer.drain()
 
-    def close(self) -> None:
-        """Close it; what was sent still arrives."""
-        self.writer.close()
+        return cls(reader.read, send, writer.close)

@@ -21,12 +21,10 @@ gone.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import platform
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Awaitable, Mapping, Sequence
 from inspect import isawaitable, iscoroutine
 from typing import Any, TypeVar
 
@@ -34,7 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asyncgpu_tutor.arrays.handles import DeviceArray
-from asyncgpu_tutor.devices.event_loop import shielded
+from asyncgpu_tutor.devices.event_loop import Turn, loop_ways
 from asyncgpu_tutor.errors import CallRefusedError, DeviceError, HostcallError, UsageError
 from asyncgpu_tutor.ops.array_operations import h2d
 from asyncgpu_tutor.ops.operation import DeviceOp
@@ -113,10 +111,8 @@ class Hostcalls:
         self._words, self._first_row = mail.data, packets * PER_STATE
         self._arguments = [(row[1:2], row[2:3], row[3:4]) for row in of_packets]
         self._arrays: tuple[DeviceArray, DeviceArray] | None = None
-        self._server: asyncio.Task[None] | None = None
-        self._create_task: Callable[[Any], asyncio.Task[None]] = asyncio.create_task
-        # Handlers that await something, by packet.
-        self._at_work: dict[int, tuple[asyncio.Task[None], Awaitable[Any]]] = {}
+        self._ways: Any = None  # of the loop that it is open in: see `AsyncioWays`
+        self._at_work: dict[int, Awaitable[Any]] = {}  # handlers that await something, by packet
         self._running: set[Any] = set()  # futures of operations whose kernels call
         self._failure: BaseException | None = None
         self._told = False
@@ -159,7 +155,7 @@ class Hostcalls:
 
     # ------------------------------------------------------------------ opening and closing
     async def __aenter__(self) -> Hostcalls:
-        if self._server is not None:
+        if self._ways is not None:
             raise UsageError(
                 "these hostcalls were open before, and their kernels were told that the host is gone: make "
                 "new ones for each block, as in async with agt.hostcalls() as host"
@@ -173,31 +169,29 @@ class Hostcalls:
             links[packet], tops[which] = tops[which], packet + 1
         self._arrays = mapped(self._mail, "mail"), await h2d(pin(stack), name="stack")
         # Beginning at once saves a turn of the loop; but virtual time must be the same in each Python.
-        if sys.version_info >= (3, 12) and self._device.clock != "simulated":
-            loop = asyncio.get_running_loop()
-            self._create_task = partial(asyncio.Task, loop=loop, eager_start=True)
-        self._server = asyncio.create_task(self._serve(), name="hostcalls")
+        eager = sys.version_info >= (3, 12) and self._device.clock != "simulated"
+        self._ways = loop_ways()
+        self._tasks = self._ways.background(eager=eager)
+        await self._tasks.open()
+        self._tasks.start(self._serve(), name="hostcalls")
         return self
 
     async def __aexit__(self, _: object, error: BaseException | None, __: object) -> None:
-        assert self._server is not None
         try:
             if self._failure is None:
                 self._answer()  # kernels that did not wait for their answers may have ended meanwhile
         except Exception as failure:  # noqa: BLE001 - told below
             self._fail(failure)
-        tasks = [self._server, *(task for task, _ in self._at_work.values())]
         self._stop()  # before: a handler that is cancelled from here on has done nothing wrong
-        for task in tasks:
-            task.cancel()
-        with shielded():
-            await asyncio.gather(*tasks, return_exceptions=True)
-        for _, answer in self._at_work.values():  # those that were cancelled before they began
-            self._device.answering(-1)
-            if iscoroutine(answer):
-                answer.close()
-        self._arrays = None
-        self._files.close()
+        try:
+            await self._tasks.close()
+        finally:
+            for answer in self._at_work.values():  # those that were cancelled before they began
+                self._device.answering(-1)
+                if iscoroutine(answer):
+                    answer.close()
+            self._arrays = None
+            self._files.close()
         try:
             if not self._told:
                 self._raise()
@@ -242,7 +236,7 @@ class Hostcalls:
                 # Handlers at work need turns of the loop too. But one that has just begun can wait until the
                 # next call has been looked for: a kernel that joins two of them asks for the other one now.
                 if self._at_work and len(self._at_work) <= at_work:
-                    await asyncio.sleep(0)
+                    await Turn()
         except Exception as failure:  # noqa: BLE001 - raised where the kernel's operation is awaited
             self._fail(failure)
         finally:
@@ -320,9 +314,8 @@ class Hostcalls:
             if isawaitable(answer):  # a task answers later
                 self._device.answering(1)
                 self._begun += 1
-                task = self._create_task(self._later(packet, answer, handler, a))
-                if not task.done():
-                    self._at_work[packet] = task, answer
+                self._at_work[packet] = answer
+                self._tasks.start(self._later(packet, answer, handler, a))
             else:
                 self._hand_over(packet, answer)
         except CallRefusedError as refusal:
@@ -347,12 +340,12 @@ class Hostcalls:
                 self._device.note_answers(f"{getattr(handler, '__name__', 'answer')} {a}", start)
         except Exception as failure:  # noqa: BLE001 - raised where the kernel's operation is awaited
             self._fail(failure)
-        except asyncio.CancelledError:
+        except self._ways.cancelled as stop:
             if not self._stopped[packet]:  # it was not cancelled here: see `__aexit__`
                 self._fail(
                     HostcallError(
                         f"the handler of service {self._columns[0][packet]} was cancelled, so a kernel's "
-                        "call has no answer: catch asyncio.CancelledError in it, and return one"
+                        f"call has no answer: catch {type(stop).__name__} in it, and return one"
                     )
                 )
         finally:

@@ -6,7 +6,6 @@ costs a copy into an input, a launch and a copy of the result: no memory is allo
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from typing import Generic, TypeVar
@@ -15,7 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 from asyncgpu_tutor.arrays.handles import as_shape
-from asyncgpu_tutor.devices.event_loop import TURN_EVERY_US, ready_in, shielded
+from asyncgpu_tutor.devices.event_loop import (
+    TURN_EVERY_US,
+    AnyLoop,
+    AnyWaiter,
+    Turn,
+    loop_ways,
+    ready_in,
+    running_loop,
+)
 from asyncgpu_tutor.errors import ServerBusyError, UsageError
 from asyncgpu_tutor.ops.operation import DeviceOp
 from asyncgpu_tutor.run.current import current_device
@@ -87,9 +94,9 @@ class Server(Generic[T]):
         # The lane that was freed last is taken next, because its input is still in the processor's cache.
         self._free: deque[PipelineSlot[T]] = deque(reversed(self._lanes))
         # The turns of those that wait for a lane, in order; nobody does while one is free.
-        self._turns: dict[asyncio.Future[PipelineSlot[T]], None] = {}
+        self._turns: dict[AnyWaiter, None] = {}
         self._open = False
-        self._loop: asyncio.AbstractEventLoop | None = None  # where it was opened
+        self._loop: AnyLoop | None = None  # where it was opened
 
     def __repr__(self) -> str:
         lanes = f"{sum(lane.busy for lane in self._lanes)} of {len(self._lanes)} lanes busy"
@@ -97,7 +104,7 @@ class Server(Generic[T]):
 
     # ------------------------------------------------------------------ its life
     async def __aenter__(self) -> Server[T]:
-        self._open, self._loop = True, asyncio.get_running_loop()
+        self._open, self._loop = True, running_loop()
         return self
 
     async def __aexit__(self, *error: object) -> None:
@@ -105,7 +112,7 @@ class Server(Generic[T]):
         for turn in self._turns:
             if not turn.done():
                 turn.set_exception(UsageError(CLOSED))
-        with shielded():
+        with loop_ways().shielded():
             for lane in self._lanes:
                 if not lane.done():
                     await lane.quiet()
@@ -174,7 +181,7 @@ class Server(Generic[T]):
         more = True
         free, now = self._free, self._device.now
         looked_us = turn_us = now()
-        in_a_row, ready = 0, ready_in(asyncio.get_running_loop())
+        in_a_row, ready = 0, ready_in(running_loop())
         try:
             while more or under_way:
                 at_us = now()
@@ -199,7 +206,7 @@ class Server(Generic[T]):
                     in_a_row += 1  # nothing here has waited
                     wanted = ready and in_a_row >= len(self._lanes)  # by others
                     if wanted or at_us - turn_us > TURN_EVERY_US:
-                        await asyncio.sleep(0)
+                        await Turn()
                         turn_us, in_a_row = now(), 0
                 under_way.popleft()
                 try:
@@ -240,17 +247,17 @@ class Server(Generic[T]):
                 f"all {len(self._lanes)} lanes are busy and {len(self._turns)} requests wait: try again "
                 "later, or let more of them wait (waiting=...)"
             )
-        loop = asyncio.get_running_loop()
+        loop = running_loop()
         if loop is not self._loop:
             raise UsageError(
                 "all lanes are busy, and they become free in another event loop, where this server was "
                 "opened: make a server for each loop, or send your requests from that one"
             )
-        turn: asyncio.Future[PipelineSlot[T]] = loop.create_future()
+        turn = loop.create_future()
         self._turns[turn] = None
         try:
             return await turn
-        except asyncio.CancelledError:
+        except BaseException:
             if turn.done() and not turn.cancelled() and turn.exception() is None:
                 self._give(turn.result())  # it was cancelled before it saw that it has a lane
             raise

@@ -120,7 +120,7 @@ class Files:
         """As HOSTCALL_RECEIVE in hostcall.cuh."""
         connection, size = self._of(call.a, Connection), _fits(call)
         with _refused():
-            got = await connection.reader.read(size)
+            got = await connection.receive(size)
         call.data[: len(got)] = np.frombuffer(got, np.uint8)
         return len(got)
 

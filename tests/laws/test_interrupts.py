@@ -13,6 +13,7 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.simulated import SimDevice
+from tests.conftest import LOOPS
 
 from .test_waiting import awaited
 
@@ -70,7 +71,7 @@ class TestInterrupts:
         assert agt.in_flight() <= before
         assert sim.heap.live == 0
 
-    @pytest.mark.parametrize("way", ["asyncio.run", "a loop by hand", "a handler of one's own"])
+    @pytest.mark.parametrize("way", [*LOOPS, "a loop by hand", "a handler of one's own"])
     def test_the_first_one_ends_what_is_awaited_and_the_program(
         self, sim: SimDevice, way: str, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -85,8 +86,8 @@ class TestInterrupts:
             await task
 
         def run() -> None:
-            if way == "asyncio.run":
-                asyncio.run(main())
+            if way in LOOPS:
+                LOOPS[way](main)
             with closing(asyncio.new_event_loop()) as loop:
                 loop.run_until_complete(main() if way == "a loop by hand" else cancelled_by_hand())
 

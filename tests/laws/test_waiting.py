@@ -1,11 +1,12 @@
 """Laws 7, 8 and 10: alive until done; await never blocks the loop; no nesting."""
 
-import asyncio
 import gc
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+import anyio
 import numpy as np
 import pytest
 from hypothesis import given
@@ -17,6 +18,7 @@ from asyncgpu_tutor.devices.simulated import SimDevice
 from asyncgpu_tutor.errors import NestedSyncError
 
 from .kernels import scale
+from .loops import Left, any_loop, nursery, together, turn
 
 
 def slow(n: int = 256) -> agt.DeviceOp[agt.DeviceArray]:
@@ -54,16 +56,17 @@ def test_device_memory_lives_until_the_completion_event(sim: SimDevice) -> None:
     assert sim.heap.live == 0
 
 
+@any_loop
 @given(cancel_after=st.integers(0, 40))
 async def test_cancelling_stops_the_waiting_and_no_work(device: Device, cancel_after: int) -> None:
     with agt.record() as trace:
         waiting = agt.in_flight()
-        task = agt.spawn(slow())
-        for _ in range(cancel_after):
-            await asyncio.sleep(0)
-        task.cancel()
-        outcome = (await asyncio.gather(task, return_exceptions=True))[0]
-        assert isinstance(outcome, asyncio.CancelledError | agt.DeviceArray)
+        async with nursery() as group:
+            task = agt.spawn(slow(), nursery=group)
+            for _ in range(cancel_after):
+                await turn()
+            task.cancel()
+        assert task.done()
         assert (await agt.ones((3,)).to_host()).tolist() == [1.0] * 3  # the device still works
         while agt.in_flight() > waiting:  # what was cancelled completes, and lets go
             await agt.sleep(100.0)
@@ -72,6 +75,7 @@ async def test_cancelling_stops_the_waiting_and_no_work(device: Device, cancel_a
 
 
 # ---------------------------------------------------------------------- the loop stays free
+@any_loop
 async def test_other_tasks_run_while_one_awaits(sim: SimDevice) -> None:
     ticks = 0
 
@@ -81,60 +85,62 @@ async def test_other_tasks_run_while_one_awaits(sim: SimDevice) -> None:
             await agt.sleep(2.0)
             ticks += 1
 
-    heart = asyncio.create_task(heartbeat())
-    await asyncio.sleep(0)
-    await slow()
-    awaited = ticks
-    slow().sync()
-    assert ticks == awaited
-    heart.cancel()
+    async with Left(heartbeat):
+        await turn()
+        await slow()
+        awaited = ticks
+        slow().sync()
+        assert ticks == awaited
     assert awaited >= 3
 
 
+@any_loop
 @pytest.mark.parametrize("step", [lambda: None, lambda: agt.work(1.0)])
 async def test_a_busy_task_holds_up_no_device(device: Device, step: Callable[[], object]) -> None:
     async def busy() -> None:
         while True:
             step()
-            await asyncio.sleep(0)
+            await turn()
 
-    task = asyncio.create_task(busy())
-    await asyncio.wait_for(slow(), 60)
-    task.cancel()
+    async with Left(busy):
+        await slow()
 
 
+@any_loop
 async def test_time_does_not_go_to_the_end_of_a_sleep_that_was_cancelled(sim: SimDevice) -> None:
-    task = asyncio.ensure_future(agt.sleep(1e9))
-    await asyncio.sleep(0)
-    task.cancel()
-    await asyncio.wait({task})
-    await asyncio.get_running_loop().run_in_executor(None, int)  # the loop has nothing to do
+    async with Left(partial(agt.sleep, 1e9)):
+        await turn()
+    await anyio.to_thread.run_sync(int)  # the loop has nothing to do
     with agt.record():  # at its end, all that there is to come has come
         await agt.ones((4,))
     assert sim.now() < 1000.0
 
 
+@any_loop
 async def test_a_future_goes_through_its_states_once(device: Device) -> None:
     with agt.record() as trace:
         future = slow(64).into_future()
         assert future.state is agt.FutureState.IDLE
     assert trace.device_spans == []
-    task = asyncio.ensure_future(future)
-    await asyncio.sleep(0)
-    assert future.state is agt.FutureState.EXECUTING
-    first, second = await asyncio.gather(task, future)
+    async with Left(partial(awaited, future)):
+        await turn()
+        await turn()
+        assert future.state is agt.FutureState.EXECUTING
+    first, second = await together(future, future)
     assert first is second
     assert future.state is agt.FutureState.COMPLETE
     assert await future is first
 
 
+@any_loop
 async def test_the_stream_is_chosen_when_it_is_scheduled(device: Device) -> None:
     policy = agt.StreamPoolRoundRobin(3, device)
     futures = [slow(64).schedule(policy) for _ in range(4)]
     assert [f.stream for f in futures[:3]] != [futures[0].stream] * 3
     assert futures[3].stream is futures[0].stream
     with agt.record() as trace:
-        await asyncio.gather(*reversed(futures))
+        for future in reversed(futures):
+            await future
     order = [span.stream for span in trace.find("matvec_naive")]
     assert order == [f.stream.number for f in reversed(futures)]
 
@@ -174,6 +180,7 @@ SPIN = """__global__ void spin(volatile int* flag, int* out) {
 }"""
 
 
+@any_loop
 async def test_an_await_ends_with_its_work(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type(device), "patience_us", 0.0)  # the device watches from the start
     spin, one = agt.Kernel(SPIN), agt.SingleStream()
@@ -183,14 +190,18 @@ async def test_an_await_ends_with_its_work(device: Device, monkeypatch: pytest.M
         seen = agt.zeros(1, np.int32)
         return spin(agt.mapped(flag), seen, grid=1, block=1).last().to_host()
 
-    first, second = [agt.spawn(until(flag), one) for flag in flags]
-    await asyncio.sleep(0)  # both are submitted
-    flags[0][:] = 1
-    got = await first
-    flags[1][:] = 1  # a second too late, if the first was held up by it
-    assert (got[0], (await second)[0]) == (1, 1)
+    async with nursery() as group:
+        first = agt.spawn(until(flags[0]), one, nursery=group)
+        await turn()  # it's submitted, before the other one
+        second = agt.spawn(until(flags[1]), one, nursery=group)
+        await turn()
+        flags[0][:] = 1
+        got = await first
+        flags[1][:] = 1  # a second too late, if the first was held up by it
+        assert (got[0], (await second)[0]) == (1, 1)
 
 
+@any_loop
 async def test_the_end_is_told_once(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     watch, told = device.watch, list[Any]()
 

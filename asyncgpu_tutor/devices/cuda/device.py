@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 import threading
 import time
@@ -27,7 +26,7 @@ from asyncgpu_tutor.devices.cuda.packing import Packer, address, transfer
 from asyncgpu_tutor.devices.cuda.prepared_and_graphs import CupyReplay
 from asyncgpu_tutor.devices.cuda.stream import CupyEvent, CupyStream
 from asyncgpu_tutor.devices.cuda_source import Signature, is_cooperative, read_signature
-from asyncgpu_tutor.devices.event_loop import turn_given, turn_is_due
+from asyncgpu_tutor.devices.event_loop import Turn, loop_ways, turn_given, turn_is_due
 from asyncgpu_tutor.devices.protocol import (
     USUAL_LIMITS,
     Argument,
@@ -163,11 +162,11 @@ class CupyDevice:
             if self._thread is None:
                 self._thread = ThreadPoolExecutor(1, f"asyncgpu {self.name}")
         run = partial(copy_context().run, act)
-        return await asyncio.get_running_loop().run_in_executor(self._thread, run)
+        return await loop_ways().on_thread(self._thread, run)
 
     async def sleep(self, us: float) -> None:
         """Let other tasks run for `us` microseconds."""
-        await asyncio.sleep(us * 1e-6)
+        await loop_ways().sleep(us * 1e-6)
 
     @contextmanager
     def waiting(self, name: str, behind: CupyEvent | CupyStream | None = None) -> Generator[None]:
@@ -318,7 +317,7 @@ class CupyDevice:
         """Give the event loop a turn when one is due; see `Device.until_waited_for`."""
         if turn_is_due():
             look()
-            await asyncio.sleep(0)
+            await Turn()
             turn_given(TURN_WHILE_ASKED_US)
 
     def note_answers(self, name: str, start: float) -> None:

@@ -16,7 +16,6 @@ its GPU goes on, and whoever waits for it gets an error.
 
 from __future__ import annotations
 
-import asyncio
 import ctypes
 import importlib.util
 import threading
@@ -32,6 +31,7 @@ from cupy.cuda import runtime
 from asyncgpu_tutor.devices.cuda.device import CupyDevice
 from asyncgpu_tutor.devices.cuda.journal import call_together
 from asyncgpu_tutor.devices.cuda.stream import CupyEvent, CupyStream
+from asyncgpu_tutor.devices.event_loop import in_a_loop
 from asyncgpu_tutor.devices.protocol import CollectiveCall, Device, DeviceMemory
 from asyncgpu_tutor.errors import (
     CollectiveError,
@@ -119,7 +119,7 @@ class NcclCommunicator:
                 meeting.over = True
                 self._changed.notify_all()
                 return
-            if asyncio._get_running_loop() is not None:
+            if in_a_loop():
                 self._broken = f"rank {call.rank} could not wait for others in {call}"
                 raise UsageError(
                     f"{call}: on GPUs the ranks of one process meet on the host, and this thread runs an "

@@ -33,7 +33,7 @@ import simgpu
 import simgpu.machine
 from asyncgpu_tutor.devices import protocol
 from asyncgpu_tutor.devices.cuda_source import read_signature
-from asyncgpu_tutor.devices.event_loop import ready_in
+from asyncgpu_tutor.devices.event_loop import AnyLoop, ready_in, running_loop
 from asyncgpu_tutor.devices.fresh_errors import fresh, freshly, raising_freshly
 from asyncgpu_tutor.errors import DeviceMismatchError
 from asyncgpu_tutor.traces.spans import SpanLog
@@ -52,13 +52,6 @@ T = TypeVar("T")
 ROUND_US, ANSWER_US = 7.25, 0.145
 NOTED_US = 2.0  # of a round: how long the picture has Python at work
 
-# Turns of the event loop without a call to any device after which the host counts as idle although
-# something is still ready to run: a task that does nothing but yield, say. A result travels through a few
-# callbacks (future, task, group, parent) before somebody acts on it, so it takes more than one.
-QUIET_TURNS = 64
-
-LOOK_AGAIN_S = 0.001  # how often the loop is asked while a kernel waits for the host
-
 pass_over(Path(__file__).resolve().parents[2])  # an array comes from the reader's line
 
 
@@ -67,32 +60,35 @@ class SimMachine(simgpu.machine.Machine):
 
     pinned_by = "agt.pinned"
 
+    # Turns of the event loop without a call to any device after which the host counts as idle although
+    # something is still ready to run: a task that does nothing but yield, say. A result travels through a few
+    # callbacks (future, task, group, parent) before somebody acts on it, so it takes more than one.
+    QUIET_TURNS = 64
+    LOOK_AGAIN_S = 0.001  # how often the loop is asked while a kernel waits for the host
+
     def __init__(self) -> None:
         super().__init__()
         self._turning: weakref.WeakSet[asyncio.AbstractEventLoop] = weakref.WeakSet()
-        # For each loop that it was ever used in, what is ready to run there.
-        self._ready: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Sized]
-        self._ready = weakref.WeakKeyDictionary()
 
     look = freshly(simgpu.machine.Machine.look)
 
-    def who_waits(self) -> asyncio.AbstractEventLoop:
+    def who_waits(self) -> AnyLoop:
         """The event loop that runs, which from now on lets time pass while it has nothing else to do."""
-        loop = asyncio.get_running_loop()
-        if loop not in self._ready:
-            self._ready[loop] = ready_in(loop)
-        if loop not in self._turning:
+        loop = running_loop()
+        if not isinstance(loop, asyncio.AbstractEventLoop):
+            loop.let_time_pass(self)
+        elif loop not in self._turning:
             self._turning.add(loop)
-            loop.call_soon(self._turn, loop, self.calls, 0)
+            loop.call_soon(self._turn, loop, ready_in(loop), self.calls, 0)
         return loop
 
-    def gone(self, owner: object) -> bool:
+    def gone(self, owner: Any) -> bool:
         """True if the event loop that a wait belongs to is closed."""
-        return isinstance(owner, asyncio.AbstractEventLoop) and owner.is_closed()
+        return owner.is_closed()
 
     async def until(self, event: EngineEvent) -> None:
         """Let other tasks run until an event has passed."""
-        loop = asyncio.get_running_loop()
+        loop = running_loop()
         woken = loop.create_future()
 
         def release() -> None:
@@ -110,12 +106,26 @@ class SimMachine(simgpu.machine.Machine):
             self.unwatch(wake)
             raise
 
+    def advance_at_most(self, us: float) -> None:
+        """Move to the next event that somebody waits for, but no further than so many microseconds."""
+        event, queue = self.timer(us)
+
+        def passed(_: BaseException | None) -> None:
+            """Nothing is to be woken: the clock is what was asked for."""
+
+        self.watch(event, Clock(), passed, 0.0)
+        try:
+            self.advance()
+        finally:
+            self.unwatch(passed)
+            queue.waiting.clear()
+
     @exclusive
-    def _turn(self, loop: asyncio.AbstractEventLoop, calls: int, quiet: int) -> None:
+    def _turn(self, loop: asyncio.AbstractEventLoop, ready: Sized, calls: int, quiet: int) -> None:
         """Once a turn of the loop: let time pass when nobody has used the device for a while."""
         quiet = quiet + 1 if calls == self.calls else 0
         try:
-            if quiet >= QUIET_TURNS or (quiet and not self._ready[loop]):
+            if quiet >= self.QUIET_TURNS or (quiet and not ready):
                 quiet = 0
                 self.advance()
             else:  # a task that keeps the host busy does not keep others from what is done by now
@@ -125,9 +135,9 @@ class SimMachine(simgpu.machine.Machine):
                 self._turning.discard(loop)
             elif self.patient:
                 # At once again would keep a core busy while the host waits for a file, say.
-                loop.call_later(LOOK_AGAIN_S, self._turn, loop, self.calls, quiet)
+                loop.call_later(self.LOOK_AGAIN_S, self._turn, loop, ready, self.calls, quiet)
             else:
-                loop.call_soon(self._turn, loop, self.calls, quiet)
+                loop.call_soon(self._turn, loop, ready, self.calls, quiet)
 
 
 class _Submissions(simgpu.Caller):

@@ -1,11 +1,14 @@
 """Files by name, connections, and refusals: what a kernel may ask for within what the office allows."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, suppress
 from errno import EACCES, EBADF, EBUSY, EINVAL, ELOOP, EMFILE, ENOENT, ENOSPC
 from pathlib import Path
 from typing import Any
 
+import anyio
+import anyio.abc
 import numpy as np
 import pytest
 
@@ -14,6 +17,7 @@ from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.errors import CallRefusedError
 from asyncgpu_tutor.serving.hostcalls import keeps_order
 from asyncgpu_tutor.serving.services import Files, HostcallRequest
+from tests.laws.loops import any_loop, turn
 
 # A script of calls, in one packet: service, a, b, c each, where -1 stands for the answer of the first call.
 # Bytes of the first call come from `text`. What each answered is left in `out`, or minus its error.
@@ -110,24 +114,44 @@ async def test_a_mistake_is_an_error_of_its_kernel_alone(
     assert found[-2:] == [-error, -EBADF]
 
 
-async def test_two_that_receive_from_one_connection_get_an_error_for_one(tmp_path: Path) -> None:
-    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read()
-        writer.close()
+@asynccontextmanager
+async def served(answer: Callable[[bytes], bytes]) -> AsyncGenerator[str]:
+    """The address of a server."""
 
-    server = await asyncio.start_server(silent, "127.0.0.1", 0)
-    files = Files([], None, [address := f"127.0.0.1:{server.sockets[0].getsockname()[1]}"])
-    data = np.frombuffer(address.encode(), np.uint8).copy()
-    async with server:
+    async def handle(stream: Any) -> None:
+        async with stream:
+            with suppress(anyio.EndOfStream, anyio.BrokenResourceError):
+                while True:
+                    if said := answer(await stream.receive(64)):
+                        await stream.send(said)
+
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    async with listener, anyio.create_task_group() as group:
+        group.start_soon(listener.serve, handle)
+        yield f"127.0.0.1:{listener.extra(anyio.abc.SocketAttribute.local_port)}"
+        group.cancel_scope.cancel()
+
+
+@any_loop
+async def test_two_that_receive_from_one_connection_get_an_error_for_one(sim: Device) -> None:
+    async with served(lambda _: b"") as address, anyio.create_task_group() as group:
+        files = Files([], None, [address])
+        data = np.frombuffer(address.encode(), np.uint8).copy()
         number = await files.connect(HostcallRequest(CONNECT, len(data), 0, 0, data))
         call = HostcallRequest(RECEIVE, number, 0, 8, np.zeros(8, np.uint8))
-        first = asyncio.ensure_future(files.receive(call))
-        await asyncio.sleep(0)
+        got: list[int] = []
+
+        async def receive() -> None:
+            got.append(await files.receive(call))
+
+        group.start_soon(receive)
+        await turn()
+        await turn()
         with pytest.raises(CallRefusedError) as refused:
             await files.receive(call)
         assert refused.value.number == EBUSY
         files.close()
-        assert await first == 0
+    assert got == [0]
 
 
 TALK = """#include "hostcall.cuh"
@@ -152,25 +176,22 @@ __global__ void talk(unsigned long long* mail, unsigned long long* stack, const 
 }"""
 
 
-async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+def echo(got: bytes) -> bytes:
     """Send back what comes, or a page to who asks for one."""
-    while got := await reader.read(64):
-        writer.write(b"HTTP/1.0 200 OK\r\n\r\nhi" if got.startswith(b"GET / ") else got)
-    writer.close()
+    return b"HTTP/1.0 200 OK\r\n\r\nhi" if got.startswith(b"GET / ") else got
 
 
+@any_loop
 @pytest.mark.parametrize(
     ("said", "heard"),
     [(b"ping", b"ping"), (b"GET / HTTP/1.0\r\n\r\n", b"HTTP/1.0 200 OK\r\n\r\nhi")],
 )
 async def test_a_kernel_talks_to_a_server(device: Device, said: bytes, heard: bytes) -> None:
-    server = await asyncio.start_server(echo, "127.0.0.1", 0)
-    address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    # The address and what is said lie in one packet, one after the other.
     out, seen = agt.pin(np.zeros(4, np.int64)), agt.pin(np.zeros(64, np.uint8))
-    text = agt.pin(np.frombuffer(address.encode() + said, np.uint8))
     kernel = agt.Kernel(TALK)
-    async with server, agt.hostcalls(addresses=[address]) as host:
+    async with served(echo) as address, agt.hostcalls(addresses=[address]) as host:
+        # The address and what is said lie in one packet, one after the other.
+        text = agt.pin(np.frombuffer(address.encode() + said, np.uint8))
         sizes = (len(address), len(said))
         args = (agt.h2d(text), *sizes, agt.mapped(out), agt.mapped(seen))
         await host.run(kernel(*host.arrays, *args, grid=1, block=1))

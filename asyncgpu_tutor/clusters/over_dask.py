@@ -34,7 +34,7 @@ from asyncgpu_tutor.clusters.in_process import Link
 from asyncgpu_tutor.clusters.members import Cluster, Gpu, rank_numbers
 from asyncgpu_tutor.clusters.recipes import packed, unpacked
 from asyncgpu_tutor.clusters.remote import Worker
-from asyncgpu_tutor.devices.event_loop import loop_ways, only_asyncio
+from asyncgpu_tutor.devices.event_loop import only_asyncio, shielded
 from asyncgpu_tutor.devices.opening import new_group_id, open_rank
 from asyncgpu_tutor.devices.protocol import CollectiveCall, Device
 from asyncgpu_tutor.errors import ClusterError, CollectiveError, DeviceError, DeviceUnavailableError
@@ -275,7 +275,7 @@ class DaskCluster(Cluster):
     async def __aexit__(self, *error: object) -> None:
         for watch in self._watches:
             watch.cancel()
-        with loop_ways().shielded():
+        with shielded():
             await asyncio.gather(*(gpu.close() for gpu in self._gpus))
             for name in self.ledgers:
                 forget_group(name)

@@ -63,11 +63,7 @@ class AsyncioWays:
         return await self._loop.run_in_executor(threads, act)
 
     def shielded(self) -> AbstractContextManager[Any]:
-        """Let a block finish its waits in a task that is cancelled; for `__aexit__`, mostly.
-
-        Asyncio cancels one wait of a task, so whatever is awaited after that is waited for. A scope of anyio
-        cancels each wait in it, until the task has left the scope.
-        """
+        """See `shielded`, below."""
         if "anyio" not in sys.modules:
             return nullcontext()
         from anyio import CancelScope
@@ -110,12 +106,12 @@ class AsyncioTasks:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def close(self) -> None:
+    async def end_all(self) -> None:
         """Cancel all of them, and wait for their ends."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
-        with loop_ways().shielded():
+        with shielded():
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
@@ -155,6 +151,15 @@ def only_asyncio(what: str) -> None:
             f"{what} needs asyncio's event loop, and this is a run of trio: open it in asyncio.run(main()), "
             "or inside of trio_asyncio.open_loop()"
         )
+
+
+def shielded() -> AbstractContextManager[Any]:
+    """Let a block finish its waits in a task that is cancelled; for `__aexit__`, mostly.
+
+    Asyncio cancels one wait of a task, so whatever is awaited after that is waited for. A scope of trio or
+    anyio cancels each wait in it, until the task has left the scope.
+    """
+    return loop_ways().shielded()
 
 
 # ---------------------------------------------------------------------- turns

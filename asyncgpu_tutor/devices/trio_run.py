@@ -282,7 +282,7 @@ class TrioTasks:
 
         self._nursery.start_soon(drive, name=name)
 
-    async def close(self) -> None:
+    async def end_all(self) -> None:
         self._nursery.cancel_scope.cancel()
         # Without the error of the block: a nursery would raise it again, in a group.
         await self._manager.__aexit__(None, None, None)

@@ -35,7 +35,7 @@ import numpy.typing as npt
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.data import LanguageModel
 from asyncgpu_tutor.data.language import END
-from asyncgpu_tutor.devices.event_loop import shielded
+from asyncgpu_tutor.devices.event_loop import only_asyncio, shielded
 from asyncgpu_tutor.devices.fresh_errors import fresh
 from asyncgpu_tutor.errors import ServerBusyError, UsageError
 from asyncgpu_tutor.language.slots import Slots, check_text, slots
@@ -150,6 +150,7 @@ class Conversations:
 
     # ------------------------------------------------------------------ its life
     async def __aenter__(self) -> Conversations:
+        only_asyncio("a server of conversations")
         self._loop = asyncio.get_running_loop()
         self._stream = agt.create_stream()
         made = await slots(self.model, self.slots)

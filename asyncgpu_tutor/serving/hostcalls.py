@@ -184,7 +184,7 @@ class Hostcalls:
             self._fail(failure)
         self._stop()  # before: a handler that is cancelled from here on has done nothing wrong
         try:
-            await self._tasks.close()
+            await self._tasks.end_all()
         finally:
             for answer in self._at_work.values():  # those that were cancelled before they began
                 self._device.answering(-1)

@@ -19,9 +19,9 @@ from asyncgpu_tutor.devices.event_loop import (
     AnyLoop,
     AnyWaiter,
     Turn,
-    loop_ways,
     ready_in,
     running_loop,
+    shielded,
 )
 from asyncgpu_tutor.errors import ServerBusyError, UsageError
 from asyncgpu_tutor.ops.operation import DeviceOp
@@ -112,7 +112,7 @@ class Server(Generic[T]):
         for turn in self._turns:
             if not turn.done():
                 turn.set_exception(UsageError(CLOSED))
-        with loop_ways().shielded():
+        with shielded():
             for lane in self._lanes:
                 if not lane.done():
                     await lane.quiet()

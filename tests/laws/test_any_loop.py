@@ -17,6 +17,7 @@ from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.devices.simulated import SimDevice
 from asyncgpu_tutor.devices.simulated.sim_device import SimMachine
 from asyncgpu_tutor.errors import OutOfBoundsError
+from asyncgpu_tutor.language.conversations import Conversations
 from tests.asyncgpu_tutor.serving.doubling import N, lasting, pipeline, request
 from tests.conftest import LOOPS
 from tests.tools import python
@@ -297,11 +298,15 @@ def test_trio_may_be_a_guest_of_asyncio(sim: SimDevice) -> None:
 
 
 @any_loop
-async def test_a_cluster_needs_asyncio(sim: SimDevice, loop: str) -> None:
-    for where in ("sim", "tcp://127.0.0.1:9"):
-        if loop not in NOT_TRIO:
-            with pytest.raises(agt.UsageError, match=r"a cluster needs asyncio.*run of trio"):
-                async with agt.cluster(where, gpus=2):
+async def test_what_is_made_of_asyncio_needs_it(sim: SimDevice, loop: str) -> None:
+    if loop not in NOT_TRIO:
+        model: Any = None
+        for opened in (
+            *(agt.cluster(at) for at in ("sim", "tcp://127.0.0.1:9")),
+            Conversations(model),
+        ):
+            with pytest.raises(agt.UsageError, match=r"needs asyncio's.*run of trio"):
+                async with opened:
                     pass
 
 

@@ -47,6 +47,12 @@ def four() -> Iterator[Any]:
         yield group
 
 
+def test_a_device_that_is_no_rank(four: Any) -> None:
+    told = r"sim:9 is no rank of <group of 4 ranks: sim:0, sim:1, sim:2, sim:3>"
+    with agt.using("sim:9") as other, pytest.raises(agt.errors.DeviceMismatchError, match=told):
+        four.rank(other)
+
+
 def on_each(ranks: Any, values: Callable[[int], Any]) -> list[agt.DeviceArray]:
     """An array for each rank, where it is."""
     return [

@@ -93,6 +93,7 @@ class TestAnswers:
         asking = Asking(16, 4)
         await asking.answered({16: answer})
         assert asking.all_right
+        assert not device.simulated or device.machine.answering == 0  # type: ignore[attr-defined]
         assert sorted(order) == [(b, i) for b in range(16) for i in range(4)]
         assert [b for b, _ in order] != sorted(b for b, _ in order)
 

@@ -57,6 +57,7 @@ FOUND: list[tuple[str, dict[str, int]]] = [
         {"shared_atomic_passes": 4 * 34, "atomic_queue": 0},
     ),
     ("atomicAdd(&o[i % 16], 1);", {"atomic_queue": N // 16}),
+    ("o[i] = __reduce_add_sync(~0u, i);", {"warp_instructions": 32 * 6}),
     ("if (i < 40) atomicAdd(&o[0], 1);", {"atomics": 40, "atomic_requests": 2}),
     *(
         (

@@ -137,6 +137,8 @@ STATEMENTS: list[tuple[str, str, Any]] = [
      lambda i: 13 + i % 2),
     ("template <int N> __device__ int sum(const int (&v)[N]) { int s = 0; for (int k : v) s += k; return s; }",
      "int q[3] = {1, 2, i}; const int r[2] = {4, 5}; o[i] = sum(q) + sum(r);", lambda i: i + 12),
+    ("template <typename T> __device__ T third(const T (&v)[3]) { return v[2]; }",
+     "int q[(long long)3L] = {1, 2, i}; o[i] = third(q);", lambda i: i),
     ("""template <typename T> __device__ T one(); template <> __device__ int one<int>() { return 1; }
         template <> __device__ float one<float>() { return 2; }""", "o[i] = one<int>() * 10 + one<float>();", 12),
     ("""[[nodiscard]] __device__ int f([[maybe_unused]] int a) { return 3; }

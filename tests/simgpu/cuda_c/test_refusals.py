@@ -38,7 +38,7 @@ WRONG = [
     "x[i] = (1 + 2;", "o[i] = 08;", "o[i] = 18446744073709551616 > 1;", "const float& r = x[i]; r = 1;", "o[i] = 'ab';", "o[i] = threadIdx.w;", "float4 v; v.q = 1;", "i.x = 1;",
     "n[0] = 1;", "*n = 1;", "static_assert(sizeof(int) == 8);", "const int q;", "int& r;", "int& r = 1;",
     "float& r = o[i];", "auto a;", "x[i] = sqrtf();", "x[i] = sqrtf(1, 2);", "__syncthreads(1);",
-    "int a[2] = {1, 2, 3};", "int a[0];", "int a[-1];", "else x[i] = 1;", "void v;", "unsigned float u = 1;",
+    "int a[2] = {1, 2, 3};", "int a[0];", "int a[-1];", "int a[];", "else x[i] = 1;", "void v;", "unsigned float u = 1;",
     'printf("%d");', "int* p = o; p = p * 2;", "o[i] = sizeof(nope);",
     "cuda::atomic_ref<int> a(o[0]);", "cooperative_groups::grid_group g;", "this_grid().sync();",
     "__shfl_sync(0xffffffff, i, 0, 5);", 'printf("100%\\n");', 'printf("%q", 3);',

@@ -123,6 +123,9 @@ def test_an_event_that_adds_nothing_is_not_drawn_and_no_arrow_crosses_a_bar(mlp:
     for arrow in picture.panels[0].arrows:
         turn = arrow.points[1][1]
         assert not any(bar.y < turn < bar.bottom for bar in bars(picture, "kernel"))
+        edges = [y for bar in bars(picture) for y in (bar.y, bar.bottom)]
+        above, below = max(y for y in edges if y < turn), min(y for y in edges if y > turn)
+        assert turn - above == pytest.approx(below - turn)
 
 
 def test_arrows_into_one_bar_have_heads_of_their_own() -> None:

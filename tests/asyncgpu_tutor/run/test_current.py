@@ -1,0 +1,70 @@
+"""Where something runs: a policy or a stream of another device is refused, or decides."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.devices.simulated import SimDevice, SimMachine
+from asyncgpu_tutor.errors import DeviceMismatchError
+
+
+async def _spawned(op: agt.DeviceOp[Any], policy: agt.SchedulingPolicy) -> object:
+    return await agt.spawn(op, policy)
+
+
+async def _awaited_within(op: agt.DeviceOp[Any], policy: agt.SchedulingPolicy) -> object:
+    with agt.using(policy=policy):
+        return await op
+
+
+WITH_A_POLICY: dict[str, Callable[[agt.DeviceOp[Any], agt.SchedulingPolicy], object]] = {
+    "sync": lambda op, policy: op.sync(policy),
+    "schedule": lambda op, policy: op.schedule(policy),
+    "spawn": lambda op, policy: asyncio.run(_spawned(op, policy)),
+    "await": lambda op, policy: asyncio.run(_awaited_within(op, policy)),
+    "prepare": lambda op, policy: op.prepare().launch().sync(policy),
+}
+
+
+@pytest.mark.parametrize("way", list(WITH_A_POLICY))
+@pytest.mark.parametrize("make", [lambda: agt.value(1), lambda: agt.ones(2)], ids=["value", "ones"])
+def test_a_policy_of_another_device(
+    sim: SimDevice, way: str, make: Callable[[], agt.DeviceOp[Any]]
+) -> None:
+    """It is refused even for an operation that touches no device, whichever way that is to run."""
+    used = agt.StreamPoolRoundRobin(2)
+    agt.value(1).sync(used)
+    both = agt.StreamPoolRoundRobin(1, devices=["sim:2", "sim:3"])
+    of_a_stream = agt.SingleStream(agt.create_stream())
+    for current, policy, homes in (
+        ("sim:1", used, "sim:0"), ("sim:1", of_a_stream, "sim:0"), ("sim:1", both, "sim:2 and sim:3"),
+        (SimDevice(machine=SimMachine()), used, "sim:0, and .* is another device of that name"),
+    ):  # fmt: skip
+        told = pytest.raises(DeviceMismatchError, match=f"belongs to {homes}")
+        with agt.using(current), told:
+            WITH_A_POLICY[way](make(), policy)
+
+
+def test_a_stream_of_another_device_says_where_to_run() -> None:
+    with agt.using("sim:0"):
+        stream = agt.create_stream()
+    with agt.using("sim:1"):
+        found = agt.ones(2).sync_on(stream), agt.ones(2).async_on(stream), agt.ones(2).sync()
+    assert [array.device.name for array in found] == ["sim:0", "sim:0", "sim:1"]
+
+
+def test_a_policy_whose_stream_is_on_another_device() -> None:
+    class Strays(agt.SchedulingPolicy):
+        def next_stream(self) -> agt.types.Stream:
+            return stream
+
+    with agt.using("sim:0"):
+        stream = agt.create_stream()
+    with (
+        agt.using("sim:1"),
+        pytest.raises(DeviceMismatchError, match="not a stream that sim:1 knows"),
+    ):
+        agt.ones(2).sync(Strays())

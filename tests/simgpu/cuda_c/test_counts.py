@@ -33,6 +33,9 @@ FOUND: list[tuple[str, dict[str, int]]] = [
     ("x[i] = sqrtf(x[i]) / 2.0f;", {"special_functions": 2 * N}),
     ("float v = x[i]; x[i] = v * v + v;", {"double_instructions": 0}),
     ("double v = x[i]; x[i] = v * v + v;", {"double_instructions": 96, "chain_doubles": 3}),
+    # What has been loaded is at hand, if its place is reckoned in the same way.
+    ("o[i] = x[i + 1] > x[i + 1] * 2.0f;", {"global_load_requests": 32}),
+    ("o[i] = x[i + 1] > x[i + 2] * 2.0f;", {"global_load_requests": 64}),
     # Wide loads are one request.
     (
         "float4 v = reinterpret_cast<float4*>(x)[i]; o[i] = v.x > v.w;",

@@ -80,6 +80,12 @@ def test_categories_of_older_versions_are_known(tmp_path: Path) -> None:
     assert [s.kind for s in found.device_spans] == ["kernel", "d2h", "memset"]
 
 
+@pytest.mark.parametrize("number", [-1, 10**30, "none"])
+def test_a_device_that_has_no_number_is_the_first(tmp_path: Path, number: object) -> None:
+    fill = event("gpu_memset", "Memset (Device)", 1, 1, 7, device=number, stream=7, correlation=6)
+    assert [s.device for s in load(tmp_path, {"traceEvents": [fill]}).device_spans] == ["cuda:0"]
+
+
 def test_events_of_any_program_in_chromes_form_are_ranges(tmp_path: Path) -> None:
     """Begin and end may be two events, and the last one may be missing."""
     rows = (

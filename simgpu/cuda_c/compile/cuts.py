@@ -40,7 +40,7 @@ def try_out(c: Context, piece: form.BasicBlock) -> None:
 
 def cut_calls(c: Context, mark: int, body: form.Expansion, run: Evaluate, void: bool) -> Evaluate:
     """Put a call whose steps begin at `mark` in front, if threads wait in it; return what has its result."""
-    if not c.cuts or not any(map(waiting.waits_for_others, form.instructions_below(body.steps))):
+    if not c.cuts or not waiting.waits_within(body):
         return run
     assert body.call is not None
     return _in_front(c, mark, run, void, body.call.at, body.call)

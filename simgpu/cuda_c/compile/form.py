@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias, dataclass_transform
 
 from simgpu.cuda_c.compile.variables import Origin, Variable
@@ -273,6 +274,7 @@ class Expansion(Scoped, kw_only=True):
     slot: int
     exit: int
     body: Body = field(default_factory=Body)
+    waits: bool | None = None  # whether threads may wait in it, once `waiting` has been asked
 
 
 class Branch(Instruction):
@@ -327,13 +329,22 @@ class Loop(Instruction):
         """All of it, in the order of the source."""
         return [self.test, *self.body, self.step]
 
-    @property
+    @cached_property
+    def below(self) -> list[Instruction]:
+        """All of it, and what is inside. It's kept, as passes ask again and again, once a loop is whole."""
+        return [*instructions_below(self.parts)]
+
+    @cached_property
     def changed(self) -> list[Variable]:
         """The variables in registers that a turn may assign to, and that were there before."""
-        steps = list(instructions_below(self.parts))
-        own = {step.variable for step in steps if isinstance(step, Declare)}
-        found = dict.fromkeys(step.variable for step in steps if isinstance(step, RegisterWrite))
+        own = {step.variable for step in self.below if isinstance(step, Declare)}
+        found = dict.fromkeys(s.variable for s in self.below if isinstance(s, RegisterWrite))
         return [variable for variable in found if variable not in own]
+
+    @cached_property
+    def kinds(self) -> set[type[Instruction]]:
+        """The kinds of what is below."""
+        return {*map(type, self.below)}
 
 
 class Leave(Instruction):

@@ -85,7 +85,7 @@ def parks(steps: Sequence[Instruction], sites: Sequence[Site], source: Source) -
             source.unsupported(step.at, text)
     spins = [loop for loop, spin in found.parks.spins.items() if spin.often]
     for loop in spins:
-        inside = set(form.instructions_below(loop.parts))
+        inside = set(loop.below)
         for load in inside if inside.isdisjoint(spins) else ():
             if isinstance(load, form.Load) and load.site is not None:
                 sites[load.site].polls = True
@@ -138,17 +138,22 @@ def _sides(step: Instruction) -> Sequence[Sequence[Instruction]]:
 
 def may_wait_in(loop: Loop) -> bool:
     """Tell whether threads may wait for others in a loop."""
-    return _may_spin(loop) and _looks(loop.parts)
+    return _may_spin(loop) and _looks(loop.below)
 
 
 def waits_apart(piece: form.BasicBlock) -> bool:
     """Tell whether threads may wait in a function that is called in a larger expression, which this is."""
     return any(
-        isinstance(call, form.Expansion)
-        and call.call is not piece.call
-        and any(map(waits_for_others, form.instructions_below(call.steps)))
+        isinstance(call, form.Expansion) and call.call is not piece.call and waits_within(call)
         for call in form.instructions_below(piece.steps, calls=False)
     )
+
+
+def waits_within(call: form.Expansion) -> bool:
+    """Tell whether threads may wait in a function that is called; it's asked for each call around it."""
+    if call.waits is None:
+        call.waits = any(map(_waits_for_others, form.instructions_below(call.steps, calls=False)))
+    return call.waits
 
 
 def _parts_at_barriers(branch: form.Branch) -> bool:
@@ -164,7 +169,7 @@ def _may_spin(loop: Loop) -> bool:
 
 def _only_looks(loop: Loop) -> bool:
     """Tell whether the step of a loop only counts looks at memory that may end it."""
-    if not _looks(loop.parts) or form.has(loop.parts, form.Meet):
+    if form.Meet in loop.kinds or not _looks(loop.below):
         return False
     counted = form.counting(loop.step)
     # Its condition has a look itself, or a variable that a look may have changed.
@@ -178,14 +183,16 @@ def _only_looks(loop: Loop) -> bool:
     return leaves and counted is not None and counted[0] in _patience(loop, strict=True)
 
 
-def waits_for_others(step: Instruction) -> bool:
+def _waits_for_others(step: Instruction) -> bool:
     """Tell whether threads wait for others at a step, or may spin there."""
+    if isinstance(step, form.Expansion):
+        return waits_within(step)
     return isinstance(step, form.Meet) or (isinstance(step, Loop) and _may_spin(step))
 
 
 def _sleeps(loop: Loop) -> bool:
     """Tell whether a loop sleeps between looks at memory; otherwise it is a delay, and ends by itself."""
-    return form.has(loop.parts, form.Sleep) and form.has(loop.parts, form.Load, form.Exchange)
+    return form.Sleep in loop.kinds and not loop.kinds.isdisjoint((form.Load, form.Exchange))
 
 
 def _draws(loop: Loop) -> bool:
@@ -197,7 +204,7 @@ def _draws(loop: Loop) -> bool:
 def _looks(steps: Iterable[Instruction]) -> bool:
     return any(
         isinstance(step, form.Exchange) or (isinstance(step, form.Load) and step.volatile)
-        for step in form.instructions_below(steps)
+        for step in steps
     )
 
 
@@ -266,7 +273,7 @@ class _Pass:
         often = 0 if not spins else 1 if waits else _SELDOM
         watched, patience = _watched(loop) if spins else ([], {})
         place = head if waits else NOWHERE
-        naps = waits and spins and form.has(loop.parts, form.Sleep)
+        naps = waits and spins and form.Sleep in loop.kinds
         inside |= waits and (spins or _draws(loop))
         turns = inside and not tested
         self.parks.spins[loop] = Spin(place, spot, often, watched, patience, meets, naps, turns)
@@ -275,8 +282,8 @@ class _Pass:
 
 def _watched(loop: Loop) -> tuple[list[int], dict[int, int]]:
     """Slots of the variables that decide whether a loop spins, and of those that count its patience."""
-    sure = _sleeps(loop) or (loop.step.run is None and form.has(loop.parts, form.Exchange))
-    waits = sure or _looks(loop.parts)
+    sure = _sleeps(loop) or (loop.step.run is None and form.Exchange in loop.kinds)
+    waits = sure or _looks(loop.below)
     counters = _patience(loop, strict=not sure) if waits else dict[Variable, int]()
     decide = _decisive(loop)
     if decide & set(counters):  # a turn that is counted and does anything else is no look
@@ -288,13 +295,12 @@ def _watched(loop: Loop) -> tuple[list[int], dict[int, int]]:
 
 def _decisive(loop: Loop) -> set[Variable]:
     """The variables on which it depends whether a loop goes on; their values decide together with memory."""
-    steps = list(form.instructions_below(loop.parts))
     if form.has(loop.body, form.Leave, calls=False):
-        return form.read_by(*steps) | set(loop.changed)
-    given = [s for s in steps if isinstance(s, form.RegisterWrite | form.ReferenceBind)]
+        return form.read_by(*loop.below) | set(loop.changed)
+    given = [s for s in loop.below if isinstance(s, form.RegisterWrite | form.ReferenceBind)]
     reads = {step: form.read_by(step.value) for step in given}
     # Those of functions that are called decide as well, if one returns by them.
-    branches = [step for step in steps if isinstance(step, form.Branch)]
+    branches = [step for step in loop.below if isinstance(step, form.Branch)]
     tests = [branch.test for branch in branches if form.has([branch], form.Leave)]
     found = form.read_by(*tests, *([] if loop.condition is None else [loop.condition]))
     return grown(found, lambda known: {v for s in given if s.variable in known for v in reads[s]})
@@ -307,7 +313,7 @@ def _patience(loop: Loop, strict: bool) -> dict[Variable, int]:
     """
     # They are for giving up. A thread that only counts has not got on, so it waits, as one without a counter
     # would, and its counter leaps when nobody else can go on.
-    steps = list(form.instructions_below(loop.parts))
+    steps = loop.below
     counted = {found[0]: found[1] for found in map(_counted, steps) if found is not None}
     falling = {variable for variable, way in counted.items() if way < 0}
     used: list[IRValue] = []  # for anything else

@@ -41,26 +41,29 @@ class Moved:
         parts = [part.astype(np.float32) for part in host_arrays(results)]
         total = _bits(parts)
         every = SAMPLE if total.size > 1e6 else 1
-        numbers = total[::every]
+        numbers = np.unique(total[::every])
         complaint = "what came out, or a part of it, is in no copy from memory that a kernel has "
         complaint += f"written: the host has computed it, or kept it from an earlier call. {_CURE}"
         must(
             bool(_among(numbers, _sorted([a for up, a in self.copies if not up])).all()), complaint
         )
         known, down = [np.zeros(1, np.float32), *host_arrays(given)], list[_Array]()
-        made, uploads, theirs = set[int](), set[bytes](), _sorted(known)
+        made, uploads, theirs, back = set[int](), set[bytes](), _sorted(known), None
         whole = {part.tobytes() for part in known}
         for up, array in self.copies:
-            down += [] if up else [array]
-            new = _bits([array] if up else [])[::every]
+            if not up:
+                down, back = [*down, array], None
+            new = np.unique(_bits([array] if up else [])[::every])
             new = new[~_among(new, theirs)]
-            made |= set((new[~_among(new, _sorted(down))] if new.size else new).tolist())
+            if new.size:
+                back = _sorted(down) if back is None else back
+                made |= set(new[~_among(new, back)].tolist())
             (uploads if up and array.tobytes() not in whole else whole).add(array.tobytes())
         copied = any(part.tobytes() in uploads for part in parts)
         complaint = "the results, or what they are made of, were on the host first, and were "
         complaint += "copied to the device from there: the host has computed them, or copied them "
         complaint += f"before their time. {_CURE}"
-        must(2 * len(made) <= len(np.unique(numbers)) and not copied, complaint)
+        must(2 * len(made) <= len(numbers) and not copied, complaint)
 
 
 def host_arrays(things: object) -> list[_Array]:
@@ -83,7 +86,7 @@ def _sorted(parts: Sequence[_Array]) -> _Array:
 
 
 def _among(numbers: _Array, found: _Array) -> _Array:
-    """For each number whether it is among the sorted ones; `numpy.isin` takes ten times as long."""
+    """Which numbers, best in order, are among the sorted ones; `numpy.isin` takes ten times as long."""
     return found[np.searchsorted(found, numbers)] == numbers
 
 

@@ -271,7 +271,7 @@ class Tally:
         if of is not layout:
             had = set[int]()
         # Neighbours mostly share a sector.
-        new = {*sector[np.diff(sector, prepend=-1) != 0].tolist()} - had
+        new = {int(sector[0]), *sector[1:][sector[1:] != sector[:-1]].tolist()} - had
         had |= new
         self._had[base, tally.block] = layout, had
         if not counted or (tally.executions > 1 and not weight(tally.executions - 2)):
@@ -280,7 +280,7 @@ class Tally:
         lanes = slice(start, end) if mask.full else mask.index[start:end]
         warps = layout.linear[lanes] // WARP
         tally.followed_warps += _distinct(warps) * counted
-        for warp in np.unique(warps[np.isin(sector, [*new])]).tolist():
+        for warp in {*warps[np.isin(sector, [*new])].tolist()} if new else ():
             tally.fresh[warp] += counted  # it waits
         tally.fresh_sectors += counted * len(new)
 
@@ -362,8 +362,7 @@ class Tally:
             return (part + (self._sample[:, None] << 40)).ravel(), len(self._sample)
         pick = np.flatnonzero(self._sampled_lane[mask.index])
         warp = layout.warp[mask.index[pick]]
-        requests = int(np.count_nonzero(np.diff(warp))) + 1 if len(warp) else 0
-        return element[pick].astype(np.int64) + (warp << 40), requests
+        return element[pick].astype(np.int64) + (warp << 40), _distinct(warp)
 
     def _sectors(self, mask: Mask, element: Any, size: int) -> tuple[int, int, int]:
         """Requests looked at, and the sectors and lines that they touch."""
@@ -493,7 +492,7 @@ class Tally:
 
 
 def _distinct(ordered: NDArray[np.int64]) -> int:
-    return int(np.count_nonzero(np.diff(ordered))) + 1 if len(ordered) else 0
+    return int(np.count_nonzero(ordered[1:] != ordered[:-1])) + 1 if len(ordered) else 0
 
 
 def scaled(requests: int, found: int, sampled: int) -> int:

@@ -1,9 +1,11 @@
 """Tests that rest on files which seldom change: they run when those files changed, and on every full run.
 
 Holding the simulated GPU against its recordings and running all pages on a shared GPU takes minutes, and what
-comes out depends on few files. So a plain `pytest tests` leaves such a test out as long as the digests of its
-files are the ones of the last full run that passed. `pytest --full tests` runs everything, and writes the
-digests down. Digests are of contents, so a fresh clone decides as the machine did that wrote them.
+comes out depends on few files. The same holds for the largest tables of the interpreter's tests, and for the
+second and later right answers to an exercise, which no change but one of the checks is likely to refuse. So a
+plain `pytest tests` leaves such a test out as long as the digests of its files are the ones of the last full
+run that passed. `pytest --full tests` runs everything, and writes the digests down. Digests are of contents,
+so a fresh clone decides as the machine did that wrote them.
 
 A test names its files by the keys of `FILES`:  @pytest.mark.rests_on("model", "course")
 """
@@ -26,6 +28,8 @@ FILES = {
     ),
     "requirements": ("pyproject.toml", "environment.yml"),
     "course": ("course/*.py", "tests/notebooks/test_shared_gpu.py"),
+    "simgpu": ("simgpu/**/*.py", "tests/simgpu/**/*.py"),
+    "checks": ("course/right_answers/*.py", "asyncgpu_course/checks/*", "asyncgpu_course/exercises/**/*"),
 }  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from simgpu.spec import H200
 from simgpu.times import kernel_time
 from tests.tools import tool
 
+pytestmark = pytest.mark.rests_on("simgpu", "recordings")
 contention = tool("fidelity.contention")
 # One of the kernels of `contention_predicted.json`, which are not among those of `contention.py`.
 BINS = r"""

@@ -4,6 +4,9 @@ and answers that are right in another way than the solution, or faster, are acce
 Starters and solutions are cells of the sources in ``course/``, and so is the call of `check` that is
 tested here: it is the learner's own. Beside them are ``course/wrong_answers/`` and ``right_answers/``.
 
+Right answers to one exercise in many ways take minutes, and no change but one of a check is likely to refuse
+the second of them. So they rest on the checks: see tests/full_runs.py.
+
 All wrong answers take ten minutes, and most are told what another one is told already. So a full run notes,
 in ``daily_answers/``, all but the few that reach each reason at the least cost, and a daily run tries those,
 and whatever was added or changed since. No assertion is different: each reason has to be reached in both.
@@ -48,17 +51,23 @@ def _chapters() -> Iterator[tuple[str, dict[str, list[Any]], list[Any]]]:
         yield source.name, cells, wrong
 
 
-CHAPTERS = {name: cells for name, cells, _ in _chapters()}
-WRONG = {name: wrong for name, _, wrong in _chapters() if wrong}
-RIGHT = [
-    pytest.param(name, cell, id=f"{cell.id}-{number}")
-    for name, cells in CHAPTERS.items()
-    for number, cell in enumerate(
-        load("build_notebooks").beside(
-            ROOT / "course" / name, "right_answers", [c for same in cells.values() for c in same]
-        )
-    )
-]
+_EVERY = [*_chapters()]
+CHAPTERS = {name: cells for name, cells, _ in _EVERY}
+WRONG = {name: wrong for name, _, wrong in _EVERY if wrong}
+
+
+def _right() -> Iterator[Any]:
+    """All of them; the first of each exercise is tried in every run, the others when checks changed."""
+    for name, cells in CHAPTERS.items():
+        every, met = [c for same in cells.values() for c in same], set[str]()
+        beside = load("build_notebooks").beside(ROOT / "course" / name, "right_answers", every)
+        for number, cell in enumerate(beside):
+            marks = [pytest.mark.rests_on("checks")] if cell.id in met else []
+            yield pytest.param(name, cell, id=f"{cell.id}-{number}", marks=marks)
+            met.add(cell.id)
+
+
+RIGHT = [*_right()]
 ANSWERS = [
     pytest.param(chapter, cell, id=f"{cell.id}-{cell.only}-{number}")
     for chapter, cells in CHAPTERS.items()

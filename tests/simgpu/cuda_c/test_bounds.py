@@ -8,6 +8,8 @@ from simgpu.cuda_c import InterpreterLimits, compile_source
 
 from .support import launch
 
+pytestmark = pytest.mark.rests_on("simgpu")
+
 K = "__global__ void k(int* o) { int i = threadIdx.x; "
 DOUBLING = "".join(f"#define A{j + 1} A{j} + A{j}\n" for j in range(40))
 STRUCTS = "".join(f"struct S{j + 1} {{ S{j} a, b; }};\n" for j in range(40))

@@ -6,6 +6,8 @@ import pytest
 from simgpu.cuda_c import InterpreterLimits, compile_source
 from tests.simgpu.cuda_c.support import launch
 
+pytestmark = pytest.mark.rests_on("simgpu")
+
 HEAD = """#include <cooperative_groups.h>
 #include <cuda/atomic>
 namespace cg = cooperative_groups;

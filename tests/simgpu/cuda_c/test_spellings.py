@@ -10,6 +10,8 @@ from simgpu.cuda_c import GlobalMemory, InterpreterLimits
 from tests.simgpu.cuda_c.corpus import source
 from tests.simgpu.cuda_c.support import launch
 
+pytestmark = pytest.mark.rests_on("simgpu")
+
 # ---------------------------------------------------------------------- volatile and plain
 LOOKS = {
     "pointer": ("volatile int* v = p;", "*v"), "element": ("volatile int* v = p;", "v[0]"),

@@ -12,6 +12,8 @@ from simgpu.cuda_c import InterpreterLimits, compile_source
 from tests.simgpu.cuda_c import test_cooperative_groups
 from tests.simgpu.cuda_c.support import launch, memory
 
+pytestmark = pytest.mark.rests_on("simgpu")
+
 WAITING = Path(__file__).with_name("waiting.cu").read_text()
 KERNEL = """
 __device__ void acquire(int* lock) { while (atomicCAS(lock, 0, 1) != 0); __threadfence(); }

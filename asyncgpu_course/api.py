@@ -196,9 +196,10 @@ def forget(name: str | None = None) -> OutcomeWords:
 def _try(exercise: Exercise, answer: object) -> float | None:
     """Hold an answer against everything that its exercise checks; `Rejected`. Returns its score, if any."""
     model, later = answers.model(exercise), inspect.iscoroutinefunction
+    awaited = later(model) or inspect.isasyncgenfunction(model)
     complaint = "nothing of it ran: an `async def` runs when somebody awaits it, and here nobody "
     complaint += "does. Write it with `def`, and without `await`"
-    must(later(model) or not inspect.isfunction(model) or not later(answer), complaint)
+    must(awaited or not inspect.isfunction(model) or not later(answer), complaint)
     with private_device(), told(_FAR), not_for_ever():
         score = exercise.check(answer, model)
     if inspect.isfunction(answer):

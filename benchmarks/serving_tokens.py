@@ -182,8 +182,9 @@ class Room:
             if empty and queue[0].at > now:
                 self.idle(queue[0].at - now)
                 continue
-            self.launch(self.steps[0], queue, refill=empty or not batches)
-            self.hear(self.steps[0])
+            step = self.steps[self.number % 2]
+            self.launch(step, queue, refill=empty or not batches)
+            self.hear(step)
 
     def ahead(self, requests: list[Request]) -> None:
         """Launch the next step, and then look at what this one said."""

@@ -664,7 +664,7 @@ check("18-challenge", say_all)
 # - The KV cache turns a triangle of work into its edge, and memory into what's scarce.
 # - A model's graphs share its arrays. Launch them by turns, or give each its own. What leaves while the work goes on leaves as a snapshot.
 #
-# **Next:** one conversation keeps an H200 busy with two MB of weights. In chapter 19, many people talk to it at once.
+# **Next:** one conversation keeps an H200 busy with two MB of weights. In [19_many_people](19_many_people.ipynb), many people talk to it at once.
 
 # %% id=score
 score("18")

@@ -1,0 +1,459 @@
+"""Exercises of 19_many_people: what each one checks."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Sequence
+from functools import cache
+from typing import Any, cast
+
+import numpy as np
+
+import asyncgpu_tutor as agt
+from asyncgpu_course.checks.rejection import Rejected, about, case, must
+from asyncgpu_course.checks.results import brief, listed
+from asyncgpu_course.checks.sandbox import Observed, call, observe, tried
+from asyncgpu_course.exercises.exercise import Exercise
+from asyncgpu_course.internals import count
+from asyncgpu_course.serving import (
+    ClockStep,
+    RoomClock,
+    SeatRoom,
+    StepTimes,
+    Visitor,
+    first_layers,
+    people,
+    token_of,
+)
+from asyncgpu_tutor.data import load_language_model
+from asyncgpu_tutor.errors import ServerBusyError, StreamRaceError
+from asyncgpu_tutor.language import Slots, slots
+
+_GPU_US, _HOST_US = 60.0, 15.0  # of a step, in a check
+
+
+# ------------------------------------------------------------------ schedulers, on a clock
+class _WatchedRoom(SeatRoom):
+    """A room that watches who is told to sit down where, and lets people go in the middle of their texts."""
+
+    def __init__(self, slots: int, visitors: Sequence[Visitor], python: float = 0.0) -> None:
+        clock, seats = RoomClock(), dict[int, tuple[Visitor, int]]()
+        times = StepTimes(slots, _GPU_US, _HOST_US, python=python)
+        steps = [ClockStep(clock, seats, times) for _ in range(2)]
+        super().__init__(steps, slots, visitors, clock)
+        self.ahead = 0  # steps that were launched while another was under way
+        self.order: list[int] = []  # of those who sat down
+        self.leave: dict[int, Visitor] = {}  # who goes after which step
+        self._most = 3 * sum(visitor.last for visitor in visitors) + 50
+        self._sits: dict[int, Visitor] = {}
+
+    def seat(self, slot: int, visitor: Visitor) -> None:
+        must(
+            slot in range(self.count),
+            f"somebody was seated in slot {slot!r}, and there are {self.count} slots",
+        )
+        before = self._sits.get(slot)
+        must(
+            before is None or before.over or before.gone,
+            f"visitor {visitor.number} was seated in slot {slot}, where somebody still sits and listens",
+        )
+        self._sits[slot] = visitor
+        self.order.append(visitor.number)
+        super().seat(slot, visitor)
+
+    def start(self) -> int:
+        must(
+            self.number < self._most,
+            f"after {self._most} steps your loop is still going: does somebody never leave a seat, or does "
+            "nobody sit down?",
+        )
+        self.ahead += bool(self._under_way)
+        number = super().start()
+        if number in self.leave:
+            self.leave[number].gone = True
+        return number
+
+
+Asked = tuple[
+    int, Sequence[int], float
+]  # slots, the steps that each visitor takes, us between two of them
+
+
+def _visitors(lasts: Sequence[int], every_us: float = 0.0) -> list[Visitor]:
+    return [Visitor(i, (0,) * (1 + i % 2), n, i * every_us) for i, n in enumerate(lasts)]
+
+
+def _answer(visitor: Visitor) -> list[int]:
+    return [token_of(visitor, place) for place in range(len(visitor.prompt), visitor.last + 1)]
+
+
+def _served(
+    answer: Any,
+    slots: int,
+    visitors: Sequence[Visitor],
+    leave: tuple[int, int] | None = None,
+    python: float = 0.0,
+) -> _WatchedRoom:
+    """Have an answer serve them; `leave` is who goes, after which step."""
+    room = _WatchedRoom(slots, visitors, python)
+    if leave is not None:
+        room.leave = {leave[1]: visitors[leave[0]]}
+    call(answer, room)
+    return room
+
+
+def _told_right(visitors: Sequence[Visitor]) -> None:
+    """Everybody who stayed was told the whole of their own text, and who left the beginning of theirs."""
+    for visitor in visitors:
+        right, name = _answer(visitor), f"visitor {visitor.number}"
+        if visitor.gone:
+            right = right[: len(visitor.text)]
+        strange = [token // 1000 for token in visitor.text if token // 1000 != visitor.number]
+        must(
+            not strange,
+            f"{name} was told a token of visitor {(strange or [0])[0]}: a step's tokens belong to those who "
+            "sat there when it was launched",
+        )
+        heard = f"{count(len(visitor.text), 'token')} of an answer of {len(right)}"
+        must(visitor.text == right, f"{name} was told {heard}")
+
+
+_ROWS: Sequence[Asked] = [
+    (4, [9, 3, 3, 3] * 3, 0.0),
+    (1, [4, 2, 5], 0.0),
+    (3, [5, 9, 2, 2, 7, 2, 3, 8, 2, 4], 0.0),
+    (2, [6, 3, 2, 8, 2, 2, 5], 200.0),
+    (4, [3, 2], 900.0),
+]
+
+
+def check_refill(mine: Any, model: Any) -> None:
+    """Everybody is told their own text, in turn, and no seat stays empty while somebody waits."""
+    for number, lasts, every_us in _ROWS:
+        words = f"{count(number, 'slot')} and texts of {', '.join(map(str, lasts))} steps"
+        with case(words if not every_us else f"{words}, one every {every_us:.0f} µs"):
+            mine_of, model_of = _visitors(lasts, every_us), _visitors(lasts, every_us)
+            room, right = _served(mine, number, mine_of), _served(model, number, model_of)
+            _told_right(mine_of)
+            must(
+                room.order == sorted(room.order),
+                f"they sat down in the order {room.order}: who came first sits down first",
+            )
+            must(
+                room.number <= right.number,
+                f"it took {room.number} steps, and {right.number} are enough: a seat stood empty while "
+                "somebody waited for one",
+            )
+
+
+def check_a_step_ahead(mine: Any, model: Any) -> float:
+    """As `check_refill`, while the next step is launched before this one is over, and people leave."""
+    for number, lasts, every_us in _ROWS:
+        with case(f"{count(number, 'slot')} and texts of {', '.join(map(str, lasts))} steps"):
+            mine_of, model_of = _visitors(lasts, every_us), _visitors(lasts, every_us)
+            room, right = _served(mine, number, mine_of), _served(model, number, model_of)
+            _told_right(mine_of)
+            _is_ahead(room, right)
+    for number, goes, after in ((2, 0, 2), (1, 0, 1), (3, 1, 4)):
+        mine_of, model_of = (_visitors([9, 8, 7, 3, 3, 3]) for _ in range(2))
+        with case(f"{count(number, 'slot')}, and somebody who leaves in the middle"):
+            room = _served(mine, number, mine_of, (goes, after))
+            right = _served(model, number, model_of, (goes, after))
+            _told_right(mine_of)
+            _is_ahead(room, right)
+    visitors = people(200, uniform=False)
+    room = _served(mine, 8, visitors, python=20.0)
+    _told_right(visitors)
+    return room.now()
+
+
+def _is_ahead(room: _WatchedRoom, right: _WatchedRoom) -> None:
+    must(
+        room.ahead >= right.ahead - 1,
+        f"{room.ahead} of {room.number} steps were launched while another one was under way, and in the "
+        f"solution {right.ahead} of {right.number}: launch the next one, and wait for this one afterwards",
+    )
+    must(
+        room.number <= right.number + 1,
+        f"it took {room.number} steps, and {right.number} are enough: a seat stood empty while somebody "
+        "waited for one",
+    )
+
+
+# ------------------------------------------------------------------ at the door
+class _Line(deque[Any]):
+    """A waiting line that knows how long it has been."""
+
+    longest = 0
+
+    def append(self, x: Any, /) -> None:
+        super().append(x)
+        self.longest = max(self.longest, len(self))
+
+
+class _Desk:
+    """The desk that `ask` is given."""
+
+    def __init__(self, most: int, waiting: int = 0) -> None:
+        self.most, self.line = most, _Line(object() for _ in range(waiting))
+
+
+class _Talk:
+    """A visitor whose tokens come one by one; it counts how many were taken."""
+
+    def __init__(self, tokens: Sequence[int]) -> None:
+        self.gone, self.taken = False, 0
+        self._tokens = deque[int](tokens)
+
+    async def next(self) -> int | None:
+        await agt.sleep(10)
+        if not self._tokens:
+            return None
+        self.taken += 1
+        return self._tokens.popleft()
+
+
+Ask = Callable[[_Desk, _Talk], Any]
+
+
+def _generator(mine: Ask, desk: _Desk, visitor: _Talk) -> AsyncGenerator[int]:
+    found = mine(desk, visitor)
+    complaint = (
+        "`ask` should be an asynchronous generator, `async def` with a `yield` in it, and gave "
+    )
+    if inspect.iscoroutine(found):
+        found.close()
+        raise Rejected(complaint + "a coroutine")
+    must(isinstance(found, AsyncGenerator), complaint + brief(found))
+    return found
+
+
+async def _all_heard(mine: Ask) -> None:
+    for tokens in ([], [5], [7, 0, 7, 3]):
+        desk, visitor = _Desk(2), _Talk(tokens)
+        heard: list[int] = []
+        async for token in _generator(mine, desk, visitor):
+            must(
+                visitor.taken == len(heard) + 1,
+                f"{visitor.taken} tokens were taken before anybody was told number {len(heard) + 1}: yield "
+                "each one as soon as it's there",
+            )
+            must(not visitor.gone, "`gone` was set while somebody still listened")
+            heard.append(token)
+        must(heard == tokens, f"the tokens were {tokens}, and {heard} were told")
+        must([*desk.line] == [visitor], "a visitor should stand in `desk.line` once")
+
+
+async def _turned_away(mine: Ask) -> None:
+    for most, waiting in ((2, 2), (2, 3), (0, 0)):
+        desk, visitor = _Desk(most, waiting), _Talk([1])
+        words = f"{waiting} in line and room for {most}"
+        try:
+            async for _ in _generator(mine, desk, visitor):
+                raise Rejected(
+                    f"with {words}, a visitor was served that should have been turned away"
+                )
+        except ServerBusyError:
+            pass
+        else:
+            raise Rejected(f"with {words}, nobody was told: raise `agt.errors.ServerBusyError`")
+        must(
+            desk.line.longest <= waiting and len(desk.line) == waiting,
+            f"with {words}, the line has {len(desk.line)} afterwards: look first, and get in line then",
+        )
+    desk, visitor = _Desk(3, 2), _Talk([1])
+    try:
+        async for _ in _generator(mine, desk, visitor):
+            pass
+    except ServerBusyError:
+        raise Rejected("with 2 in line and room for 3, somebody was turned away") from None
+
+
+async def _left(mine: Ask) -> None:
+    visitor = _Talk(range(9))
+    talk = _generator(mine, _Desk(1), visitor)
+    await anext(talk)
+    await talk.aclose()
+    must(
+        visitor.gone, "somebody stopped listening after a token, and `visitor.gone` is still False"
+    )
+    visitor = _Talk(range(9))
+
+    async def listens() -> None:
+        async for _ in _generator(mine, _Desk(1), visitor):
+            await agt.sleep(1)
+
+    task = asyncio.create_task(listens())
+    await agt.sleep(25)
+    task.cancel()
+    outcome: Any = (await asyncio.gather(task, return_exceptions=True))[0]
+    must(
+        isinstance(outcome, asyncio.CancelledError),
+        "the task of somebody who listens was cancelled, and `ask` went on: let the cancellation out",
+    )
+    must(
+        visitor.gone,
+        "the task of somebody who listens was cancelled in the middle, and `visitor.gone` is still False: "
+        "`finally` runs however a block is left",
+    )
+
+
+def check_front_door(mine: Any, _model: Any) -> None:
+    """Tokens come one by one; a full line turns people away; whoever stops listening is gone."""
+    for part in _all_heard, _turned_away, _left:
+        call(part, mine)
+
+
+# ------------------------------------------------------------------ two steps under way, on a device
+class DeviceStep:
+    """As on the page: a step as a graph, with pinned memory for what goes in and what comes out."""
+
+    def __init__(self, seats: Slots, stream: Any, record: Any, tokens: Any) -> None:
+        self.seats, self.stream, self.record, self.tokens = seats, stream, record, tokens
+        out = agt.d2h(seats.arrays["token"].borrow(), out=tokens)
+        step = agt.zip(seats.admit(record), seats.fused_step(), out)
+        self.graph = step.named("step").graph_on(stream).launch()
+
+    def seat(self, slot: int, visitor: Visitor) -> None:
+        """Write somebody into the record."""
+        self.seats.seat(self.record, slot, visitor.prompt, visitor.last, visitor.number)
+
+    def start(self) -> None:
+        """Enqueue it, and an event behind it."""
+        self.graph.async_on(self.stream)
+        self.over: Any = self.stream.record()
+
+    def wait(self) -> list[int]:
+        """Wait for its end; the tokens."""
+        self.over.synchronize()
+        self.record[:] = 0
+        return cast("list[int]", self.tokens.tolist())
+
+
+@cache
+def _model() -> Any:
+    return first_layers(load_language_model(), 0)  # without layers it's soon interpreted
+
+
+def _two(seats: Slots) -> list[DeviceStep]:
+    stream = agt.create_stream()
+    made = [(seats.record(), agt.pinned(seats.count, np.int32)) for _ in range(2)]
+    return [DeviceStep(seats, stream, record, tokens) for record, tokens in made]
+
+
+def _talking(answer: Any, rounds: int) -> Observed:
+    """Have two people talk, by steps in turn."""
+    steps = _two(slots(_model(), 2).sync())
+    for slot in range(2):  # each token of their prompts is another
+        steps[0].seat(slot, Visitor(slot, tuple(range(40 + slot, 60, 2)), 20))
+    steps[0].start()
+    steps[0].wait()
+    return observe(answer, steps, rounds)
+
+
+def check_early(mine: Any, model: Any) -> None:
+    """What each step says is read when it's over, and while the next one is under way."""
+    for rounds in (1, 2, 7):
+        with (
+            case(f"{rounds} rounds" if rounds > 1 else "1 round"),
+            tried(_talking, mine, model, rounds) as run,
+        ):
+            right = _talking(model, rounds)
+            _is_told(run.result, right.result, rounds)
+            took, enough = (t.metrics().makespan for t in (run.trace, right.trace))
+            must(
+                took <= 1.02 * enough,
+                f"it takes {took:.0f} µs, and {enough:.0f} are enough: have the next step launched before "
+                "you wait, and wait for the older of the two",
+            )
+
+
+def _is_told(result: Any, right: Any, rounds: int) -> None:
+    said = listed("talk", result, rounds)
+    must([*map(list, said)] == right, f"the steps said {right}, and you returned {said}")
+
+
+def _paired(answer: Any, talks: int) -> Observed:
+    """Have people sit down in every step, one step ahead, in the two steps that an answer makes."""
+    seats, stream = slots(_model(), 2).sync(), agt.create_stream()
+    visitors = [Visitor(i, (40 + i, 50 + i, 60 + i), 3) for i in range(talks)]
+
+    def a_step_ahead() -> Any:
+        made: Any = answer(DeviceStep, seats, stream)
+        steps: Sequence[Any] = listed("pair", made, 2)
+        must(all(isinstance(step, DeviceStep) for step in steps), "`pair` should return two steps")
+        must(
+            all(step.seats is seats for step in steps),
+            "both steps should be of the seats that `pair` was given",
+        )
+        texts: list[list[int]] = []
+        for i, visitor in enumerate(visitors):
+            if i > 1:
+                texts.append(steps[i % 2].wait())
+            steps[i % 2].seat(i % 2, visitor)
+            steps[i % 2].start()
+        return [*texts, steps[talks % 2].wait(), steps[(talks + 1) % 2].wait()]
+
+    return observe(a_step_ahead)
+
+
+_RECORD = (
+    "both steps read one record: while the first one's copy may still read it, somebody else was written "
+    "into it for the second. The device says: {}"
+)
+_TOKENS = "the second step writes its tokens over those of the first: {}"
+_STREAMS = (
+    "steps of one model on two streams run at the same time, and write to the same arrays: {}"
+)
+
+
+def check_pair(mine: Any, model: Any) -> None:
+    """Two steps on one stream, with a record and tokens of its own each."""
+    with (
+        about("changed while its copy", _RECORD),
+        about("host reads an array", _TOKENS),
+        about((StreamRaceError,), _STREAMS),
+        tried(_paired, mine, model, 5),
+    ):
+        pass
+
+
+# ------------------------------------------------------------------ whose token is it
+Log = list[list[tuple[str, int]]]
+_TOLD: Sequence[tuple[str, Log, dict[str, list[int]], list[str]]] = [
+    ("nobody wronged", [[("A", 4), ("B", 5)], [("A", 6), ("B", 7)]], {"A": [4, 6], "B": [5, 7]}, []),
+    ("A's last token told to C", [[("A", 4), ("B", 5)], [("A", 6), ("B", 7)], [("C", 8), ("B", 9)]],
+     {"A": [4], "B": [5, 7, 9], "C": [6, 8]}, ["C"]),
+    ("tokens changed places", [[("A", 4), ("B", 5)]], {"A": [5], "B": [4]}, ["A", "B"]),
+    ("the same token twice", [[("A", 4)], [("A", 4)], [("B", 4)]], {"A": [4, 4], "B": [4, 4]}, ["B"]),
+    ("somebody who was told too much", [[("A", 4)], [("B", 5)]], {"A": [4, 5], "B": []}, ["A"]),
+    ("somebody who left at once", [[("A", 4), ("B", 5)], [("A", 6)]], {"B": [], "A": [4]}, []),
+    ("a token in another order", [[("A", 4)], [("A", 6)]], {"A": [6, 4]}, ["A"]),
+    ("somebody who never sat down", [[("A", 4)]], {"A": [4], "B": []}, []),
+]  # fmt: skip
+
+
+def check_strangers(mine: Any, _model: Any) -> None:
+    """Those are named who were told something else than what their own seat said, in the order of `told`."""
+    for words, steps, told, right in _TOLD:
+        with case(words):
+            found = call(
+                mine, [[*step] for step in steps], {name: [*text] for name, text in told.items()}
+            )
+            must(
+                isinstance(found, list | tuple | set) and [*cast(Any, found)] == right,
+                f"the steps were {steps}, and told was {told}: the names are {right}, and you returned "
+                f"{brief(found)}",
+            )
+
+
+CHAPTER_19 = (
+    Exercise("19-refill", "A seat that's never cold", "serve", check_refill),
+    Exercise("19-door", "At the door", "ask", check_front_door, lets_errors_out=False),
+    Exercise("19-early", "Wait for the right one", "talk", check_early),
+    Exercise("19-pair", "Two steps under way", "pair", check_pair),
+    Exercise("19-strangers", "Whose token is it?", "strangers", check_strangers),
+    Exercise("19-ahead", "Challenge: one step ahead", "ahead", check_a_step_ahead),
+)

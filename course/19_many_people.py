@@ -1,0 +1,758 @@
+"""Source of notebooks/19_many_people.ipynb: edit here, then `make notebooks-build`."""
+
+# %% [markdown] id=title
+# # Many people talk to it
+#
+# You have a GPU, a language model, and a line of people at the door. Each wants a text, nobody knows how long it gets, and all of them want their first word *now*. **Who gets the next token?**
+#
+# After this page you can serve many people at once with one model, say what the length of their texts has to do with it, keep the GPU busy while Python looks at the results, and find the bug that no detector finds.
+#
+# | | |
+# |---|---|
+# | Time | an hour to an hour and a half |
+# | You need | [06_await](06_await.ipynb), and from [18_token_by_token](18_token_by_token.ipynb) what a step of the model is. You do not need a GPU |
+# | Device | the first cell of code says which one is in use |
+
+# %% id=setup
+import asyncio
+
+import numpy as np
+
+import asyncgpu_tutor as agt
+from asyncgpu_course import (
+    check,
+    guess,
+    hint,
+    progress,
+    reveal,
+    score,
+    solution,
+    solved,
+)
+from asyncgpu_course.serving import (
+    SeatRoom,
+    Visitor,
+    clock_room,
+    draw_waits,
+    first_layers,
+    people,
+    recorded_row,
+    with_seats,
+)
+from asyncgpu_tutor.data import load_language_model
+from asyncgpu_tutor.language import Conversations, slots
+
+device = agt.use("auto")
+device
+
+# %% [markdown] id=model
+# ## A room with seats
+#
+# Our model has read this course and talks like it. A **step** of it gives one token, two or three letters, and nearly all of its time goes into reading the weights. Whether they're then used for one person or for eight hardly matters: on an H200 a step takes 78 µs for one, 97 for eight and 135 for thirty-two. So `slots(model, count)` has *seats*: everybody who sits in one gets a token in each step, and their texts don't mix.
+#
+# To keep this page quick on a laptop, I took out two of the model's three layers. It has become a manager:
+
+# %% id=manager
+model = first_layers(load_language_model(), 1)
+seats = slots(model, 1).sync()
+record = seats.record()
+seats.seat(record, 0, model.encode("The GPU"), last=7)
+seats.admit(record).sync()
+for _ in range(7):
+    seats.fused_step().sync()
+print(model.decode(agt.d2h(seats.arrays["text"].borrow()).sync()[0, :8]))
+
+# %% [markdown] id=step
+# Who sits where doesn't matter for its speed, so we may as well have it work on a dozen people. A step is a graph, and everything that changes from step to step passes through pinned memory: a *record* of who sits down goes in, and the tokens come out.
+
+# %% id=step-code
+class Step:
+    def __init__(self, seats, stream, record, tokens):
+        self.seats, self.stream = seats, stream
+        self.record = record  # who sits down: goes in
+        self.tokens = tokens  # what everybody is told: comes out
+        copy = agt.d2h(seats.arrays["token"].borrow(), out=tokens)
+        step = agt.zip(seats.admit(record), seats.fused_step(), copy)
+        self.graph = step.named("step").graph_on(stream).launch()
+
+    def seat(self, slot, visitor):
+        number = visitor.number  # also the seed of what's drawn
+        self.seats.seat(self.record, slot, visitor.prompt, visitor.last, number)
+
+    def start(self):
+        self.graph.async_on(self.stream)
+        self.over = self.stream.record()
+
+    def wait(self):
+        self.over.synchronize()
+        self.record[:] = 0  # nobody new, until somebody sits down
+        return self.tokens.tolist()
+
+# %% [markdown] id=room
+# The token that ends a text comes out as a negative number, `-1 - token`. A `SeatRoom` has two such steps, which it takes in turns, and a line of people:
+#
+# | | |
+# |---|---|
+# | `room.count` | how many seats there are |
+# | `room.open` | true while somebody waits, or will come |
+# | `room.next()` | whoever waits longest, or `None` |
+# | `room.seat(slot, visitor)` | they sit down in the next step |
+# | `room.step()` | a step: a list with a token for each seat |
+# | `visitor.hear(token, room.now())` | tells them their token; true if it was the last |
+#
+# Here's a scheduler. It serves people in **batches**: as many as there are seats sit down together, and the next batch comes when the last of them has left.
+
+# %% id=batches
+def batches(room):
+    sits = [None] * room.count  # who sits where
+    while room.open or any(sits):
+        empty = not any(sits)
+        for slot in range(room.count):
+            if empty and (visitor := room.next()):
+                sits[slot] = visitor
+                room.seat(slot, visitor)
+        tokens = room.step()
+        for slot, visitor in enumerate(sits):
+            if visitor and visitor.hear(tokens[slot], room.now()):
+                sits[slot] = None
+
+# %% id=run tags=helpers
+ROOMS = {}
+
+
+def pair_of_steps(count, kind=Step):
+    """Two steps of as many seats: made once, since everybody leaves in the end."""
+    if (count, kind) not in ROOMS:
+        seats, stream = slots(model, count).sync(), agt.create_stream()
+        ROOMS[count, kind] = [
+            kind(seats, stream, seats.record(), agt.pinned(count, np.int32)) for _ in range(2)
+        ]
+    return ROOMS[count, kind]
+
+
+def run(serve, visitors, count, kind=Step):
+    """Serve them, and return them with the room and a trace."""
+    steps = pair_of_steps(count, kind)
+    with agt.record() as trace:
+        room = SeatRoom(steps, count, visitors)
+        serve(room)
+    agt.synchronize()
+    return visitors, room, trace
+
+
+def texts(visitors):
+    return [model.decode(visitor.text) for visitor in visitors]
+
+# %% [markdown] id=twelve
+# Twelve people come in at the same time. Their texts take 7 steps or 2. With a single seat, a "batch" is one person, so they're served one after another:
+
+# %% id=one
+STEPS = [7, 2, 2, 2] * 3
+
+
+def twelve():
+    prompt = model.encode("The GPU")
+    return [Visitor(number, prompt, last) for number, last in enumerate(STEPS)]
+
+
+one_by_one, alone, by_one = run(batches, twelve(), 1)
+print(f"{alone.number} steps, {by_one.metrics().makespan / 1000:.2f} ms")
+
+# %% id=19-batches guess within=0.01
+# Now there are four seats. How many steps do `batches` take for the same twelve? (Type a number. The list `STEPS` above has their order.)
+
+# %% id=19-batches reveal
+in_batches, four, by_batches = run(batches, twelve(), 4)
+picture = with_seats(by_batches, four).plot(title="Batches of four", lanes=("streams",))
+taken = sum(STEPS) / 4 / four.number
+reveal("19-batches", four.number, picture, taken=taken)
+
+# %% id=19-batches lesson
+# A to D sit down together, and so do E to H and I to L. In each batch three people leave soon, and their seats stay empty.
+
+# %% id=19-batches told truth=21
+# Each batch takes as long as its longest text, seven steps. That's about half of before, although four people sit there: only {taken:.0%} of the seats are taken, and the rest of the room works for nobody.
+
+# %% id=batches-check tags=asserts
+h200_steps = [("one by one", 8), ("continuous", 8), ("continuous", 32)]
+assert [int(recorded_row(n, way)["step_us"]) for way, n in h200_steps] == [78, 97, 135]
+assert alone.number == sum(STEPS) == 39
+assert four.number == 21
+assert texts(in_batches) == texts(one_by_one)
+
+# %% [markdown] id=exercise-refill
+# ### Exercise: a seat that's never cold
+#
+# Who says that people have to begin together? Each seat has a place of its own in its own text. So let the next one sit down as soon as a seat is free, while the others go on talking. It's called **continuous batching**, and every engine that serves language models does it. Write it.
+
+# %% id=19-refill starter
+def serve(room):
+    sits = [None] * room.count  # who sits where
+    while room.open or any(sits):
+        empty = not any(sits)
+        for slot in range(room.count):
+            if empty and (visitor := room.next()):
+                sits[slot] = visitor
+                room.seat(slot, visitor)
+        tokens = room.step()
+        for slot, visitor in enumerate(sits):
+            if visitor and visitor.hear(tokens[slot], room.now()):
+                sits[slot] = None
+
+# %% id=19-refill solution
+def serve(room):
+    sits = [None] * room.count  # who sits where
+    while room.open or any(sits):
+        for slot in range(room.count):
+            if sits[slot] is None and (visitor := room.next()):
+                sits[slot] = visitor
+                room.seat(slot, visitor)
+        tokens = room.step()
+        for slot, visitor in enumerate(sits):
+            if visitor and visitor.hear(tokens[slot], room.now()):
+                sits[slot] = None
+
+# %% id=19-refill hints
+# `empty` asks about the whole room. What should be asked instead, and about what?
+#
+# Ask about one seat: `sits[slot] is None`. Mind the order: `room.next()` takes somebody out of the line, so call it only if there's a seat for them.
+
+# %% id=19-refill explanation
+# One line. It's so short because the step does the hard part: each seat has a length of its own, and whoever sits down brings their prompt along in the record. Their prompt is read while the others talk, a token in each step.
+
+# %% id=19-refill-check
+check("19-refill", serve)
+
+# %% id=19-steps guess within=0.07
+# The same twelve, four seats, and nobody waits for a free one. How many steps now? (A pencil helps.)
+
+# %% id=19-steps reveal
+serve = solved("19-refill", serve)
+continuous, refilled, by_refill = run(serve, twelve(), 4)
+picture = agt.compare_timelines(
+    [with_seats(by_batches, four), with_seats(by_refill, refilled)],
+    ["Batches", "Continuous"],
+    lanes=("streams",),
+)
+reveal("19-steps", refilled.number, picture, least=-(-sum(STEPS) // 4))
+
+# %% id=19-steps lesson
+# Above, a seat stays empty until the slowest of its batch is through. Below, somebody else sits down right away.
+
+# %% id=19-steps told truth=11
+# There are 39 steps to take, and four seats, so it can't be fewer than {least}. What's left over is the end, when nobody waits any more. And every text is, letter by letter, what it was before: a seat's arithmetic doesn't know who sits beside it.
+
+# %% id=refill-check tags=asserts
+assert texts(continuous) == texts(one_by_one)
+assert refilled.number < four.number
+
+# %% [markdown] id=hundreds
+# ## Two hundred people
+#
+# Twelve people prove nothing about a real evening, and computing every token for two hundred would take your laptop minutes. But a scheduler doesn't care *what* is said. It only needs to know when a step is over. So here's a simulation of the crudest kind: `clock_room` has steps that compute nothing and take as long as the whole model's steps took on an H200. Your scheduler can't tell the difference.
+#
+# The people are like those in our benchmark: prompts of 8 to 32 tokens, and answers whose lengths are *geometric*, 60 tokens on average. That means that most are short, and a few are very long.
+
+# %% id=clock
+def speed(serve, slots, **how):
+    visitors = people(**how)
+    room = clock_room(visitors, slots)
+    serve(room)
+    return 1e6 * sum(len(visitor.text) for visitor in visitors) / room.now()
+
+
+WAYS = {"one by one": (batches, 1), "batches": (batches, 8), "continuous": (serve, 8)}
+for way, (serve_so, count) in WAYS.items():
+    measured = recorded_row(8, way)["tokens_a_second"]
+    clock = speed(serve_so, count)
+    print(f"{way:10}  {clock:7,.0f} tokens/s by the clock, {measured:7,} on an H200")
+gain = speed(serve, 8) / speed(batches, 8)
+print(f"\ncontinuous is {gain:.2f} times as fast as batches")
+
+# %% id=19-uniform guess within=0.1
+# Let the lengths be *uniform* instead: 20 to 100 tokens, each as often as any other. The mean is still 60. How many times as fast as batches is continuous now?
+
+# %% id=19-uniform reveal
+even = speed(serve, 8, uniform=True) / speed(batches, 8, uniform=True)
+
+def longest_to_mean(uniform):
+    """Of the steps of eight people: the longest, as a multiple of the mean."""
+    steps = np.array([r.last for r in people(8000, uniform=uniform)]).reshape(-1, 8)
+    return steps.max(1).mean() / steps.mean()
+
+
+facts = {"geometric": longest_to_mean(False), "uniform": longest_to_mean(True)}
+reveal("19-uniform", round(even, 2), lambda: print(f"{gain:.2f} before, {even:.2f} now"), **facts)
+
+# %% id=19-uniform told truth=1.35
+# A batch takes as long as its longest text. Of eight geometric ones, the longest takes {geometric:.1f} times as many steps as the mean; of eight uniform ones, {uniform:.1f}. All that continuous batching can win is this factor, so it's the *variance* of the lengths that pays. If all texts were equally long, there would be nothing to gain.
+
+# %% [markdown] id=waits
+# ### The first word
+#
+# Nobody stares at tokens per second. They stare at an empty box until the first word is there. Now people come in at random, at 60 percent of what the room can take.
+
+# %% id=waits-batches
+def waits(serve, load):
+    """How long people wait for their first token, in µs, on three evenings."""
+    evenings = [people(slots=8, load=load, seed=seed) for seed in range(3)]
+    for visitors in evenings:
+        serve(clock_room(visitors, 8))
+    return [visitor.first - visitor.at for visitors in evenings for visitor in visitors]
+
+
+slow = waits(batches, 0.6)
+half, most = np.percentile(slow, (50, 95)) / 1000
+print(f"batches: half of the people wait up to {half:.1f} ms, 95 % up to {most:.1f}")
+eight = recorded_row(8, "continuous")["step_us"]
+print(f"a step of eight seats: {eight:.0f} µs; prompts: 8 to 32 tokens")
+
+# %% id=19-first guess within=0.25
+# With continuous batching, 95 % of them have their first token after how many ms?
+
+# %% id=19-first reveal
+quick = waits(serve, 0.6)
+names = {"batches": slow, "continuous": quick}
+beside = {name: recorded_row(8, name, 0.6)["first_us"] for name in names}
+late = np.percentile(quick, 95) / 1000
+alt = "Two curves that rise to 100 %. Continuous is through before batches has begun to rise."
+title = "How long until the first token?"
+facts = {"reading": 32 * eight / 1000, "times": most / late}
+reveal("19-first", round(late, 2), lambda: draw_waits(title, names, beside, alt), **facts)
+
+# %% id=19-first told truth=3.22
+# At 60 % there's nearly always a free seat. So all that people wait for is their own prompt, which is read a token a step: 32 tokens take {reading:.1f} ms. In batches they first wait for the longest text of a batch that began without them, and that's {times:.0f} times as long. (Engines read a prompt in a few large steps instead of many small ones, which would make the left curve even steeper.)
+
+# %% [markdown] id=door
+# ## At the door
+#
+# Real people do two more things. They come when the room is full, and they walk out in the middle of a sentence: they close the laptop, and nobody tells you.
+#
+# If you let everybody in, the line grows for as long as people come faster than they leave, and each of them waits longer than the one before. Saying "we're full" is kinder. It's called **back-pressure**.
+
+# %% [markdown] id=exercise-door
+# ### Exercise: at the door
+#
+# `ask` is an asynchronous generator: `async for token in ask(desk, visitor)` gets the tokens of one visitor. `await visitor.next()` is the next one, or `None` after the last. Complete it:
+#
+# - If `desk.line` already has `desk.most` visitors, raise `agt.errors.ServerBusyError`, and don't get in line.
+# - However it ends, be it by the last token, by somebody who stops listening (`aclose`) or by a cancelled task, set `visitor.gone = True`. The scheduler looks at this, and gives the seat away.
+
+# %% id=19-door starter
+async def ask(desk, visitor):
+    desk.line.append(visitor)
+    while (token := await visitor.next()) is not None:
+        yield token
+
+# %% id=19-door solution
+async def ask(desk, visitor):
+    if len(desk.line) >= desk.most:
+        raise agt.errors.ServerBusyError("the line is full: come back later")
+    desk.line.append(visitor)
+    try:
+        while (token := await visitor.next()) is not None:
+            yield token
+    finally:
+        visitor.gone = True
+
+# %% id=19-door hints
+# Two lines before `append`, and one at the end that has to run in any case.
+#
+# When somebody stops listening, Python raises `GeneratorExit` at the `yield`; when a task is cancelled, `CancelledError` at the `await`. Which block runs however you leave it?
+
+# %% id=19-door explanation
+# Nobody has to remember to tidy up. Chapter 6 had the rule: cancelling stops the waiting, and not the GPU. The step that's under way goes on and says a word to an empty seat. Hold that thought.
+
+# %% id=19-door-check
+check("19-door", ask)
+
+# %% [markdown] id=ahead-text
+# ## While Python looks
+#
+# Here's what your scheduler does on the device, with one addition: after each step, Python spends 20 µs with the tokens. It makes text of them and sends it to somebody's browser.
+
+# %% id=talkative
+class TalkativeStep(Step):
+    def wait(self):
+        tokens = super().wait()
+        agt.work(20, "to text")
+        return tokens
+
+
+asked, _, by_asking = run(serve, twelve(), 4, TalkativeStep)
+
+# %% id=asked-picture
+def middle(trace, first=4, number=4):
+    begun = [span.start for span in trace if span.name == "admit" and span.on_device]
+    return trace.between(begun[first], begun[first + number])
+
+
+calm = middle(by_asking)
+every_us = calm.metrics().makespan / 4
+begun, over = [
+    [span for span in by_asking if span.kind == kind][4] for kind in ("h2d", "d2h")
+]
+took_us = over.end - begun.start
+print(f"a step every {every_us:.0f} µs. On the GPU it takes {took_us:.0f}")
+calm.from_first().plot(
+    title="Four steps",
+    lanes=("host", "streams"),
+    lesson="The host launches, waits, and makes text of the tokens. Meanwhile the "
+    "GPU has nothing to do, because nobody has asked for the next step yet.",
+)
+
+# %% [markdown] id=ahead-idea
+# That's an old acquaintance: the host looks, and the GPU waits. The cure is old, too. **Launch the next step first, and then look at what this one said.** We don't need to know its tokens for that, since they lie on the GPU, where the next step finds them.
+
+# %% id=19-gain guess within=0.1
+# Suppose that the next step is always launched before we look. How many times as many steps are done in the same time? (The line above the picture helps.)
+
+# %% id=19-gain reveal
+ahead_of = solved("19-ahead")
+early, early_room, by_ahead = run(ahead_of, twelve(), 4, TalkativeStep)
+busy = middle(by_ahead)
+gained = 4 * every_us / busy.metrics().makespan
+picture = agt.compare_timelines(
+    [calm.from_first(), busy.from_first()],
+    ["Looked at, then launched", "Launched, then looked at"],
+    lanes=("host", "streams"),
+)
+rates = [recorded_row(8, way, python=20)["tokens_a_second"] for way in ("ahead", "continuous")]
+facts = {"h200": rates[0] / rates[1], "steps": early_room.number, "before": refilled.number}
+reveal("19-gain", round(gained, 2), picture, **facts)
+
+# %% id=19-gain lesson
+# Above, each step begins after Python is done with the one before. Below, it's already there, and the GPU goes from one to the next.
+
+# %% id=19-gain told truth=1.6
+# Python's 20 µs and the launch hide behind the step. (It takes {steps} steps now and not {before}, since a free seat is noticed one step later.) On an H200, with the whole model and 8 seats, it's {h200:.2f} times as many tokens a second.
+
+# %% id=ahead-check tags=asserts
+assert texts(asked) == texts(early) == texts(one_by_one)
+if device.simulated:
+    assert busy.metrics().device_idle < calm.metrics().device_idle / 2
+
+# %% [markdown] id=races-text
+# So two steps are under way at a time, and everything that one of them touches had better not be the other's. In 2026 the large engines had such bugs, and repaired them: a buffer on the host used again before its copy was done, a result read one event too early. Here come two of that kind. A GPU may hide them for weeks. The simulated device won't.
+
+# %% [markdown] id=exercise-early
+# ### Exercise: wait for the right one
+#
+# `talk` has two steps take turns, `rounds` times in all, and returns what each said, a list of lists. It's one step ahead, and reads too early. Repair it, and don't wait for more than you need: while you read one step's tokens, the next should be under way. (`step.over` is the event behind the step's latest launch, and `step.over.synchronize()` waits for it.)
+
+# %% id=19-early starter
+def talk(steps, rounds):
+    said = []
+    for number in range(rounds):
+        steps[number % 2].start()
+        if number > 0:
+            before = steps[(number - 1) % 2]
+            said.append(before.tokens.tolist())
+    last = steps[(rounds - 1) % 2]
+    said.append(last.tokens.tolist())
+    return said
+
+# %% id=19-early solution
+def talk(steps, rounds):
+    said = []
+    for number in range(rounds):
+        steps[number % 2].start()
+        if number > 0:
+            before = steps[(number - 1) % 2]
+            before.over.synchronize()
+            said.append(before.tokens.tolist())
+    last = steps[(rounds - 1) % 2]
+    last.over.synchronize()
+    said.append(last.tokens.tolist())
+    return said
+
+# %% id=19-early hints
+# Run the check and read what the device says. `tokens` is written by the copy at the end of a step.
+#
+# Wait for the event of the step whose tokens you read, `before.over`, and not for the one that you just launched.
+
+# %% id=19-early explanation
+# An event belongs to a moment on the stream, and you chose the right moment. `agt.synchronize()` would have been right and slow: it waits for the step that you launched ahead, too, and then you aren't ahead any more.
+
+# %% id=19-early-check
+check("19-early", talk)
+
+# %% [markdown] id=exercise-pair
+# ### Exercise: two steps under way
+#
+# `pair` makes the two steps for a room. It worked as long as one step was over before the next one began. Now two are under way, and somebody's prompt ends up in somebody else's seat, once in a while. Repair it.
+
+# %% id=19-pair starter
+def pair(Step, seats, stream):
+    record = seats.record()
+    tokens = agt.pinned(seats.count, np.int32)
+    return [Step(seats, stream, record, tokens) for _ in range(2)]
+
+# %% id=19-pair solution
+def pair(Step, seats, stream):
+    steps = []
+    for _ in range(2):
+        record = seats.record()
+        tokens = agt.pinned(seats.count, np.int32)
+        steps.append(Step(seats, stream, record, tokens))
+    return steps
+
+# %% id=19-pair hints
+# Which memory do both steps share? Which of it does the host write, and which does it read?
+#
+# `seats` and `stream` have to be the same: there's one model, and its steps must come one after the other. A record and tokens are needed for each.
+
+# %% id=19-pair explanation
+# A launch doesn't take its arguments along. It says where they will be, and the copy reads them later. So whatever the host changes while a step is under way has to exist twice.
+
+# %% id=19-pair-check
+check("19-pair", pair)
+
+# %% [markdown] id=owner
+# ## The bug that nobody finds
+#
+# Somebody wrote the scheduler that's one step ahead, and tested it well:
+
+# %% id=hasty
+def hasty(room):
+    sits, under_way = [None] * room.count, []
+    while room.open or any(sits):
+        for slot in range(room.count):
+            if sits[slot] is None or sits[slot].gone:
+                sits[slot] = room.next()
+                if sits[slot]:
+                    room.seat(slot, sits[slot])
+        under_way.append(room.start())
+        if len(under_way) < 2:
+            continue
+        tokens = room.wait(under_way.pop(0))
+        for slot, visitor in enumerate(sits):
+            if visitor is None or (visitor.heard == 0 and tokens[slot] < 0):
+                continue  # nobody, or the last word of somebody before them
+            if visitor.hear(tokens[slot], room.now()):
+                sits[slot] = None
+
+
+careful, tested = people(), people()
+serve(clock_room(careful, 8))
+hasty(clock_room(tested, 8))
+print("the same 200 texts:", [r.text for r in tested] == [r.text for r in careful])
+
+# %% [markdown] id=owner-question
+# All two hundred are right. Then, one evening, somebody closes their laptop after two tokens.
+
+# %% id=evening
+WORDS = ["The GPU", " stream", " kernel", " event"]
+
+
+def evening():
+    each = [Visitor(i, model.encode(words)[-1:], 5) for i, words in enumerate(WORDS)]
+    each[0].leaves = 2
+    return each
+
+# %% id=19-silent guess
+# `hasty` serves these four in two seats, on the simulated device, which watches every array. What does it report?
+#
+# - `race`: a race between two steps
+# - `early`: a host that reads too early
+# - `stranger`: an uninitialised read, in a seat that somebody left
+# - `nothing`: nothing at all
+
+# %% id=19-silent reveal
+found, evening_room = "nothing", None
+try:
+    visitors, evening_room, by_evening = run(hasty, evening(), 2)
+except agt.errors.HostBufferError:
+    found = "early"
+except agt.errors.StreamRaceError:
+    found = "race"
+reference = run(serve, [Visitor(r.number, r.prompt, r.last) for r in visitors], 2)[0]
+picture = with_seats(by_evening, evening_room).plot(title="One evening", lanes=("streams",))
+
+
+def both_texts():
+    for right, visitor in zip(reference, visitors):
+        was = f"told {model.decode(visitor.text)!r}"
+        print(f"{'ABCD'[visitor.number]} alone {model.decode(right.text)!r}, {was}")
+
+
+reveal("19-silent", found, picture, both_texts)
+
+# %% id=19-silent lesson
+# A leaves in the middle of a text, and C sits down in the same seat.
+
+# %% id=19-silent told truth=nothing
+# Every access is in order. When A left, a step was under way in which A still had a seat, and its token went to whoever sits there *now*: C was told a word of A's. No memory was misused. The mistake is in a Python list, about who is meant.
+
+# %% id=evening-check tags=asserts
+assert visitors[0].gone
+assert not visitors[0].over
+assert visitors[2].text != reference[2].text
+assert visitors[1].text == reference[1].text
+
+# %% [markdown] id=exercise-strangers
+# ### Exercise: whose token is it?
+#
+# If no detector knows who is meant, you have to write down who sat where, step by step, and compare. `steps` has a list for each step, of pairs `(name, token)`: who sat there *when it was launched*, and what their seat said. `told` is a dictionary, from each name to the tokens that they were told. Return the names of those who were told anything else than their own seat's tokens, from the first one on, in the order of `told`. Whoever left early was told only the beginning, and that's fine.
+
+# %% id=19-strangers starter
+def strangers(steps, told):
+    return []
+
+# %% id=19-strangers solution
+def strangers(steps, told):
+    own = {name: [] for name in told}
+    for step in steps:
+        for name, token in step:
+            own[name].append(token)
+    return [name for name, text in told.items() if text != own[name][: len(text)]]
+
+# %% id=19-strangers hints
+# First collect the own text of each name, over all steps. Then compare.
+#
+# "The beginning" of a list is a slice: `own[name][: len(text)]`.
+
+# %% id=19-strangers explanation
+# This costs a list for each step, and it's the only witness. Real engines found theirs in just this way: with a fixed seed, each text has to be the same as when its owner is alone in the room.
+
+# %% id=19-strangers-check
+check("19-strangers", strangers)
+
+# %% id=strangers-run
+strangers = solved("19-strangers", strangers)
+told = {visitor.number: visitor.text for visitor in visitors}
+print("told something strange:", ["ABCD"[i] for i in strangers(evening_room.log, told)])
+
+# %% [markdown] id=exercise-ahead
+# ## Challenge: one step ahead
+#
+# Now write it right. `room.start()` launches a step and returns its number, and `room.wait(number)` waits for it and returns its tokens. At most two may be under way. People leave (`visitor.gone`): give their seats away, and tell nobody else what their seat said. And mind whose last step is still under way when it's already known that they're over (`visitor.over`).
+#
+# The check lets two hundred people in, with 20 µs of Python a step. Your score is the µs until all are served.
+
+# %% id=19-ahead starter
+def ahead(room):
+    sits = [None] * room.count
+    while room.open or any(sits):
+        for slot in range(room.count):
+            if sits[slot] is None and (visitor := room.next()):
+                sits[slot] = visitor
+                room.seat(slot, visitor)
+        tokens = room.wait(room.start())
+        for slot, visitor in enumerate(sits):
+            if visitor and visitor.hear(tokens[slot], room.now()):
+                sits[slot] = None
+
+# %% id=19-ahead solution
+def ahead(room):
+    sits, under_way = [None] * room.count, []
+    while room.open or any(sits):
+        for slot in range(room.count):
+            if sits[slot] and sits[slot].gone:
+                sits[slot] = None
+            if sits[slot] is None and (visitor := room.next()):
+                sits[slot] = visitor
+                room.seat(slot, visitor)
+        under_way.append((room.start(), sits.copy()))
+        if len(under_way) < 2:
+            continue
+        step, sat = under_way.pop(0)
+        tokens = room.wait(step)
+        for slot, visitor in enumerate(sat):
+            if visitor is None or visitor.over or visitor.gone:
+                continue
+            if visitor.hear(tokens[slot], room.now()):
+                sits[slot] = None
+
+# %% id=19-ahead hints
+# Keep a list of what's under way. Launch, append, and only if there are two of them wait for the older one.
+#
+# What do you have to remember beside a step's number? Who sat where when it was launched: `sits.copy()`.
+#
+# Three kinds of people get no token: nobody, those who are `over` (their last step was launched before you knew), and those who are `gone`.
+
+# %% id=19-ahead explanation
+# That's the heart of a real engine, in twenty lines. The whole difference to `hasty` is in one word: `sat`, and not `sits`.
+
+# %% id=19-ahead-check
+check("19-ahead", ahead)
+
+# %% [markdown] id=whole
+# ## The evening, for real
+#
+# Your scheduler and your door, put together and made sturdy, are in the package as `Conversations`: one step ahead, with a line that can be full and seats that are given away. Three people talk to the whole model, all three layers of it, and it finds its old self again:
+
+# %% id=whole-run
+async def listen(engine, question, heard):
+    async for token in engine.say(question, most=5, seed=3):
+        heard.append(token)
+
+
+QUESTIONS = ["A stream is", "The GPU", "A kernel"]
+answers = [[] for _ in QUESTIONS]
+async with Conversations(load_language_model(), slots=3) as engine:
+    await asyncio.gather(*map(listen, [engine] * 3, QUESTIONS, answers))
+for question, answer in zip(QUESTIONS, answers):
+    print(question + engine.model.decode(answer), "...")
+
+# %% [markdown] id=no-host
+# ## And nobody at the desk
+#
+# One thing is left to take out of the loop: the host. In [11b](11b_without_a_barrier.ipynb) blocks took jobs from a counter, and each came back for the next as soon as it was free. That's continuous batching without a scheduler. So let a block be a seat: it takes a visitor, says the whole text, and takes the next one, all in one launch. Here are the first four of our twelve, and two blocks:
+
+# %% id=no-host-run
+crowd = slots(model, 4).sync()
+book = crowd.record()
+for visitor in twelve()[:4]:
+    crowd.seat(book, visitor.number, visitor.prompt, visitor.last, visitor.number)
+crowd.admit(book).sync()
+with agt.record() as by_itself:
+    crowd.talk(blocks=2).sync()
+spoken = agt.d2h(crowd.arrays["text"].borrow()).sync()
+same = [model.decode(spoken[i, 2 : n + 1]) for i, n in enumerate(STEPS[:4])]
+print("the same texts, without a host:", same == texts(one_by_one[:4]))
+
+# %% id=19-alone guess within=0.25
+# On an H200, the whole model said 9,356 tokens a second one by one, in steps of 78 µs. A block, which has one multiprocessor to itself, needs 182 µs for a token. How many times as many tokens a second do 132 blocks say, one on each multiprocessor, for two hundred people in one launch?
+
+# %% id=19-alone reveal
+lone = recorded_row(8, "one by one")["tokens_a_second"]
+all_blocks = {n: recorded_row(n, "no host")["tokens_a_second"] for n in (8, 32, 132)}
+ahead_row = recorded_row(8, "ahead")
+picture = by_itself.from_first().plot(title="Nobody at the desk", lanes=("host", "streams"))
+facts = {f"with_{n}": rate for n, rate in all_blocks.items()} | {"lone": lone}
+facts |= {"ahead": ahead_row["tokens_a_second"]}
+reveal("19-alone", round(all_blocks[132] / lone, 1), picture, **facts)
+
+# %% id=19-alone lesson
+# One call, one kernel, and all four texts.
+
+# %% id=19-alone told truth=56.8
+# {lone:,} tokens a second one by one, {ahead:,} with eight seats and a step ahead, and without a host {with_8:,} with 8 blocks, {with_32:,} with 32 and {with_132:,} with 132. Each block is less than half as fast as a step, but there are 132 of them, and none waits for another, or for Python. What you give up is the conversation: nobody hears a word before the launch is over, nobody can come in, and nobody can leave. (Chapter 13 has the way out, a mailbox.)
+
+# %% id=no-host-check tags=asserts
+assert same == texts(one_by_one[:4])
+assert len(by_itself.find("talk")) == 1
+assert lone == 9356
+assert round(recorded_row(132, "no host")["step_us"]) == 182
+
+# %% [markdown] id=answer
+# ## So, who gets the next token?
+#
+# Everybody who has a seat, in every step. And whoever waits gets a seat as soon as one is free.
+#
+# ## Key points
+#
+# - A step costs about the same for one seat as for eight, so serve many people in each.
+# - A fixed batch takes as long as its longest text. What continuous batching gains is the variance of the lengths.
+# - People notice the time to the first token. Look at its distribution, and say at which load.
+# - Launch the next step before you look at this one. Then whatever the host writes or reads has to exist twice, and each wait has to be for the right event.
+# - A step's tokens belong to those who sat there when it was launched. No detector knows that. Compare texts.
+#
+# **At home:** `asyncgpu-tutor serve` is this page as a server, with a page to type into.
+
+# %% id=score
+score("19")
+
+# %% id=progress
+progress("19")

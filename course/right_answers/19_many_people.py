@@ -1,0 +1,111 @@
+"""Other right answers to the exercises of course/19_many_people.py; see tools/build_notebooks.py."""
+
+
+# %% id=19-refill
+def serve(room):
+    sits = {}
+    while room.open or sits:
+        for slot in set(range(room.count)) - sits.keys():
+            visitor = room.next()
+            if visitor is None:
+                break
+            sits[slot] = visitor
+            room.seat(slot, visitor)
+        tokens = room.wait(room.start())
+        now = room.now()
+        for slot, visitor in [*sits.items()]:
+            if visitor.hear(tokens[slot], now):
+                del sits[slot]
+
+
+# %% id=19-door
+async def ask(desk, visitor):
+    try:
+        if len(desk.line) >= desk.most:
+            raise agt.errors.ServerBusyError
+        desk.line.append(visitor)
+        while True:
+            token = await visitor.next()
+            if token is None:
+                break
+            yield token
+    finally:
+        visitor.gone = True
+
+
+# %% id=19-door
+from contextlib import contextmanager
+
+
+@contextmanager
+def listening(visitor):
+    try:
+        yield
+    finally:
+        visitor.gone = True
+
+
+async def ask(desk, visitor):
+    if not len(desk.line) < desk.most:
+        raise agt.errors.ServerBusyError(f"{len(desk.line)} are waiting")
+    desk.line.append(visitor)
+    with listening(visitor):
+        while (token := await visitor.next()) is not None:
+            yield token
+
+
+# %% id=19-early
+def talk(steps, rounds):
+    said, before = [], None
+    for number in range(rounds + 1):
+        step = steps[number % 2]
+        if number < rounds:
+            step.start()
+        if before is not None:
+            before.over.synchronize()
+            said.append([int(token) for token in before.tokens])
+        before = step
+    return said
+
+
+# %% id=19-pair
+def pair(Step, seats, stream):
+    return [Step(seats, stream, seats.record(), agt.pinned(seats.count, np.int32)) for _ in range(2)]
+
+
+# %% id=19-pair
+def pair(Step, seats, stream):
+    def step():
+        return Step(seats, stream, seats.record(), agt.pinned((seats.count,), "int32"))
+
+    return step(), step()
+
+
+# %% id=19-strangers
+def strangers(steps, told):
+    pairs = [pair for step in steps for pair in step]
+    names = []
+    for name, text in told.items():
+        own = [token for owner, token in pairs if owner == name]
+        if len(text) > len(own) or any(a != b for a, b in zip(text, own)):
+            names.append(name)
+    return names
+
+
+# %% id=19-ahead
+def ahead(room):
+    sits = [None] * room.count
+    before = None
+    while room.open or any(sits):
+        for slot, visitor in enumerate(sits):
+            if visitor is None or visitor.gone or visitor.over:
+                sits[slot] = room.next()
+                if sits[slot]:
+                    room.seat(slot, sits[slot])
+        now = room.start(), tuple(sits)
+        if before:
+            for visitor, token in zip(before[1], room.wait(before[0])):
+                if visitor and not visitor.gone and not visitor.over:
+                    visitor.hear(token, room.now())
+        before = now
+        sits = [visitor if visitor and not visitor.over else None for visitor in sits]

@@ -1,0 +1,347 @@
+"""Plausible wrong answers to the exercises of course/19_many_people.py; see tools/build_notebooks.py."""
+
+
+# %% id=19-refill cause="it took 18 steps, and 15 are enough: a seat stood empty"
+def serve(room):
+    sits = [None] * room.count
+    while room.open or any(sits):
+        empty = not all(sits)
+        for slot in range(room.count):
+            if empty and not any(sits[slot:]) and (visitor := room.next()):
+                sits[slot] = visitor
+                room.seat(slot, visitor)
+        tokens = room.step()
+        for slot, visitor in enumerate(sits):
+            if visitor and visitor.hear(tokens[slot], room.now()):
+                sits[slot] = None
+
+
+# %% id=19-refill cause="where somebody still sits and listens"
+# - if sits[slot] is None and (visitor := room.next()):
+# + if visitor := room.next():
+
+
+# %% id=19-refill cause="your loop is still going"
+# - if visitor and visitor.hear(tokens[slot], room.now()):
+# - sits[slot] = None
+# + if visitor:
+# +     visitor.hear(tokens[slot], room.now())
+
+
+# %% id=19-refill cause="was told 0 tokens of an answer"
+# - if sits[slot] is None and (visitor := room.next()):
+# + if (visitor := room.next()) and sits[slot] is None:
+
+
+# %% id=19-refill cause="was told"
+# - while room.open or any(sits):
+# + while room.open:
+
+
+# %% id=19-refill cause="who came first sits down first"
+def serve(room):
+    sits, line = [None] * room.count, []
+    while room.open or line or any(sits):
+        while visitor := room.next():
+            line.append(visitor)
+        for slot in range(room.count):
+            if sits[slot] is None and line:
+                sits[slot] = line.pop()
+                room.seat(slot, sits[slot])
+        tokens = room.step()
+        for slot, visitor in enumerate(sits):
+            if visitor and visitor.hear(tokens[slot], room.now()):
+                sits[slot] = None
+
+
+# %% id=19-refill cause="a seat stood empty while somebody waited"
+def serve(room):
+    sits = [None] * room.count
+    while room.open or any(sits):
+        if None in sits and (visitor := room.next()):  # one at a time
+            slot = sits.index(None)
+            sits[slot] = visitor
+            room.seat(slot, visitor)
+        tokens = room.step()
+        for slot, visitor in enumerate(sits):
+            if visitor and visitor.hear(tokens[slot], room.now()):
+                sits[slot] = None
+
+
+# %% id=19-door cause="a visitor was served that should have been turned away"
+# - if len(desk.line) >= desk.most:
+# -     raise agt.errors.ServerBusyError("the line is full: come back later")
+
+
+# %% id=19-door cause="a visitor was served that should have been turned away"
+# - if len(desk.line) >= desk.most:
+# + if len(desk.line) > desk.most:
+
+
+# %% id=19-door cause="with 2 in line and room for 3, somebody was turned away"
+# - if len(desk.line) >= desk.most:
+# + if len(desk.line) + 1 >= desk.most:
+
+
+# %% id=19-door cause="look first, and get in line then"
+async def ask(desk, visitor):
+    desk.line.append(visitor)
+    if len(desk.line) > desk.most:
+        raise agt.errors.ServerBusyError("the line is full: come back later")
+    try:
+        while (token := await visitor.next()) is not None:
+            yield token
+    finally:
+        visitor.gone = True
+
+
+# %% id=19-door cause="look first, and get in line then"
+async def ask(desk, visitor):
+    desk.line.append(visitor)
+    if len(desk.line) > desk.most:
+        desk.line.pop()
+        raise agt.errors.ServerBusyError("the line is full: come back later")
+    try:
+        while (token := await visitor.next()) is not None:
+            yield token
+    finally:
+        visitor.gone = True
+
+
+# %% id=19-door cause="somebody stopped listening after a token"
+async def ask(desk, visitor):
+    if len(desk.line) >= desk.most:
+        raise agt.errors.ServerBusyError("the line is full: come back later")
+    desk.line.append(visitor)
+    while (token := await visitor.next()) is not None:
+        yield token
+    visitor.gone = True
+
+
+# %% id=19-door cause="was cancelled in the middle, and `visitor.gone` is still False"
+# - finally:
+# + except GeneratorExit:
+
+
+# %% id=19-door cause="somebody stopped listening after a token"
+# - finally:
+# - visitor.gone = True
+# + except asyncio.CancelledError:
+# +     visitor.gone = True
+# +     raise
+
+
+# %% id=19-door cause="yield each one as soon as it's there"
+async def ask(desk, visitor):
+    if len(desk.line) >= desk.most:
+        raise agt.errors.ServerBusyError("the line is full: come back later")
+    desk.line.append(visitor)
+    try:
+        tokens = []
+        while (token := await visitor.next()) is not None:
+            tokens.append(token)
+        for token in tokens:
+            yield token
+    finally:
+        visitor.gone = True
+
+
+# %% id=19-door cause="the tokens were [7, 0, 7, 3], and [7] were told"
+# - while (token := await visitor.next()) is not None:
+# + while token := await visitor.next():
+
+
+# %% id=19-door cause="`ask` went on: let the cancellation out"
+async def ask(desk, visitor):
+    if len(desk.line) >= desk.most:
+        raise agt.errors.ServerBusyError("the line is full: come back later")
+    desk.line.append(visitor)
+    try:
+        while (token := await visitor.next()) is not None:
+            yield token
+    except asyncio.CancelledError:
+        pass
+    finally:
+        visitor.gone = True
+
+
+# %% id=19-door cause="`gone` was set while somebody still listened"
+# - yield token
+# + visitor.gone = True
+# + yield token
+
+
+# %% id=19-door cause="should be an asynchronous generator"
+async def ask(desk, visitor):
+    return [token async for token in visitor]
+
+
+# %% id=19-early cause="the host reads an array that"
+# - before.over.synchronize()
+
+
+# %% id=19-early cause="the host reads an array that"
+# - last.over.synchronize()
+
+
+# %% id=19-early cause="are enough: have the next step launched before"
+def talk(steps, rounds):
+    said = []
+    for number in range(rounds):
+        step = steps[number % 2]
+        step.start()
+        step.over.synchronize()
+        said.append(step.tokens.tolist())
+    return said
+
+
+# %% id=19-early cause="are enough: have the next step launched before"
+# - before.over.synchronize()
+# + steps[number % 2].over.synchronize()
+
+
+# %% id=19-early cause="are enough: have the next step launched before"
+# - before.over.synchronize()
+# + agt.synchronize()
+
+
+# %% id=19-early cause="`talk` should return a list of"
+# - last = steps[(rounds - 1) % 2]
+# - last.over.synchronize()
+# - said.append(last.tokens.tolist())
+
+
+# %% id=19-early cause="the steps said"
+# - said.append(before.tokens.tolist())
+# + said.append(before.tokens)
+# - return said
+# + return [tokens.tolist() for tokens in said[:-1]] + said[-1:]
+
+
+# %% id=19-pair cause="both steps read one record"
+def pair(Step, seats, stream):
+    record = seats.record()
+    return [Step(seats, stream, record, agt.pinned(seats.count, np.int32)) for _ in range(2)]
+
+
+# %% id=19-pair cause="the second step writes its tokens over those of the first"
+def pair(Step, seats, stream):
+    tokens = agt.pinned(seats.count, np.int32)
+    return [Step(seats, stream, seats.record(), tokens) for _ in range(2)]
+
+
+# %% id=19-pair cause="both steps read one record"
+def pair(Step, seats, stream):
+    return [Step(seats, stream, seats.record(), agt.pinned(seats.count, np.int32))] * 2
+
+
+# %% id=19-pair cause="steps of one model on two streams run at the same time"
+# - steps.append(Step(seats, stream, record, tokens))
+# + steps.append(Step(seats, agt.create_stream(), record, tokens))
+
+
+# %% id=19-pair cause="both steps read one record"
+# - record = seats.record()
+# - tokens = agt.pinned(seats.count, np.int32)
+# - steps.append(Step(seats, stream, record, tokens))
+# + steps.append(Step(seats, stream, *(steps and (steps[0].record, steps[0].tokens) or (seats.record(), agt.pinned(seats.count, np.int32)))))
+
+
+# %% id=19-strangers cause="nobody wronged"
+# - return [name for name, text in told.items() if text != own[name][: len(text)]]
+# + return [*told]
+
+
+# %% id=19-strangers cause="A's last token told to C"
+# - return [name for name, text in told.items() if text != own[name][: len(text)]]
+# + return [name for name, text in told.items() if text != own[name]]
+
+
+# %% id=19-strangers cause="in another order"
+# - return [name for name, text in told.items() if text != own[name][: len(text)]]
+# + return [n for n, text in told.items() if sorted(text) != sorted(own[n][: len(text)])]
+
+
+# %% id=19-strangers cause="the same token twice"
+# - return [name for name, text in told.items() if text != own[name][: len(text)]]
+# + return [name for name, text in told.items() if any(a != b for a, b in zip(text, own[name]))]
+
+
+# %% id=19-strangers cause="tokens changed places"
+# - return [name for name, text in told.items() if text != own[name][: len(text)]]
+# + return [name for name, text in told.items() if len(text) > len(own[name])]
+
+
+# %% id=19-ahead cause="was told a token of visitor"
+# - for slot, visitor in enumerate(sat):
+# + for slot, visitor in enumerate(sits):
+
+
+# %% id=19-ahead cause="where somebody still sits and listens"
+# - if visitor is None or visitor.over or visitor.gone:
+# + if visitor is None or visitor.gone:
+
+
+# %% id=19-ahead cause="was told a token of visitor"
+# - under_way.append((room.start(), sits.copy()))
+# + under_way.append((room.start(), sits))
+
+
+# %% id=19-ahead cause="launch the next one, and wait for this one afterwards"
+# - if len(under_way) < 2:
+# -     continue
+
+
+# %% id=19-ahead cause="and there are no more: wait for the older one first"
+# - if len(under_way) < 2:
+# + if len(under_way) < 3:
+
+
+# %% id=19-ahead cause="isn't the next that's under way"
+# - step, sat = under_way.pop(0)
+# + step, sat = under_way.pop()
+
+
+# %% id=19-ahead cause="your loop is still going"
+# - if sits[slot] and sits[slot].gone:
+# -     sits[slot] = None
+
+
+# %% id=19-ahead cause="a seat stood empty while somebody waited"
+# - if sits[slot] is None and (visitor := room.next()):
+# -     sits[slot] = visitor
+# -     room.seat(slot, visitor)
+# + if sits[slot] is None and (visitor := room.next()):
+# +     sits[slot] = visitor
+# +     room.seat(slot, visitor)
+# +     break
+
+
+# %% id=19-door cause="should be an asynchronous generator"
+def ask(desk, visitor):
+    desk.line.append(visitor)
+    return []
+
+
+# %% id=19-refill cause="was seated in slot 4, and there are 4 slots"
+# - room.seat(slot, visitor)
+# + room.seat(slot + 1, visitor)
+
+
+# %% id=19-door cause="a visitor should stand in `desk.line` once"
+# - desk.line.append(visitor)
+
+
+# %% id=19-door cause="nobody was told: raise"
+# - raise agt.errors.ServerBusyError("the line is full: come back later")
+# + return
+
+
+# %% id=19-pair cause="`pair` should return two steps"
+# - return steps
+# + return [seats, seats]
+
+
+# %% id=19-pair cause="both steps should be of the seats that `pair` was given"
+# - steps.append(Step(seats, stream, record, tokens))
+# + steps.append(Step(slots(seats.model, seats.count).sync(), stream, record, tokens))

@@ -301,6 +301,8 @@ class DeviceOp(Generic[T]):
 
         Raises
         ------
+        DeviceMismatchError
+            If the policy belongs to a device that is not the current one.
         DeviceError
             If the device failed in it.
         NestedSyncError

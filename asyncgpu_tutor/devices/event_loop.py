@@ -62,14 +62,6 @@ class AsyncioWays:
         """What `act` returns on a thread."""
         return await self._loop.run_in_executor(threads, act)
 
-    def shielded(self) -> AbstractContextManager[Any]:
-        """See `shielded`, below."""
-        if "anyio" not in sys.modules:
-            return nullcontext()
-        from anyio import CancelScope
-
-        return CancelScope(shield=True)
-
     def background(self, *, eager: bool) -> AsyncioTasks:
         """Where an object that is used in ``async with`` has its tasks."""
         return AsyncioTasks(eager)
@@ -159,7 +151,14 @@ def shielded() -> AbstractContextManager[Any]:
     Asyncio cancels one wait of a task, so whatever is awaited after that is waited for. A scope of trio or
     anyio cancels each wait in it, until the task has left the scope.
     """
-    return loop_ways().shielded()
+    loop = running_loop()
+    if not isinstance(loop, asyncio.AbstractEventLoop):
+        return loop.shielded()
+    if "anyio" not in sys.modules:
+        return nullcontext()
+    from anyio import CancelScope
+
+    return CancelScope(shield=True)
 
 
 # ---------------------------------------------------------------------- turns
@@ -185,13 +184,6 @@ def turn(loop: AnyLoop) -> Generator[Any, Any, None]:
 def entering(loop: AnyLoop) -> Iterable[Any]:
     """What an await does first, for ``yield from``: in trio one that is cancelled already begins nothing."""
     return () if isinstance(loop, asyncio.AbstractEventLoop) else loop.entering()
-
-
-class Turn:
-    """``await Turn()`` lets other tasks have their turns."""
-
-    def __await__(self) -> Generator[Any, Any, None]:
-        return turn(running_loop())
 
 
 def turn_is_due() -> bool:

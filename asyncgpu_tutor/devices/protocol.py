@@ -6,6 +6,7 @@ in the order of their stream; errors of the work itself surface where something 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -204,6 +205,7 @@ class CollectiveCall:
     to: int | None = None  # the rank that it sends to
     origin: int | None = None  # the rank that it gets from
     where: str = ""  # the program's line
+    serial: int = field(default_factory=itertools.count().__next__, compare=False)
 
     def __str__(self) -> str:
         more = {
@@ -228,6 +230,11 @@ class CollectiveCall:
 
 class DeviceCommunicator(Protocol):
     """Enqueues what ranks do together. Calls of one rank come in one order, and ranks agree on it."""
+
+    @property
+    def broken(self) -> str:
+        """What went wrong; then whoever waits fails, and so does every later call."""
+        ...
 
     def enqueue(self, parts: Sequence[tuple[CollectiveCall, Stream]], ranks: int) -> None:
         """Enqueue the parts of these ranks, of `ranks` that take part in all, each on its own stream."""
@@ -302,6 +309,11 @@ class Device(Enqueuer, Protocol):
     limits: Limits
     patience_us: float
     log: SpanLog | None
+
+    @property
+    def process(self) -> int:
+        """The process that opened it: no other one can use it."""
+        ...
 
     @property
     def name(self) -> str:

@@ -179,10 +179,6 @@ class TrioRun(trio.abc.Instrument):
             if getattr(trio.lowlevel.current_clock(), "machine", None) is not host:
                 trio.lowlevel.spawn_system_task(self._while_waiting, host, name="simulated time")
 
-    def waits_for_others(self, host: SimMachine) -> bool:
-        """Tell whether another host's time has to go on."""
-        return any(other is not host for other in self._hosts)
-
     async def _while_waiting(self, host: SimMachine) -> None:
         try:
             waits = True

@@ -8,15 +8,20 @@ So each rank numbers its calls, and each call is held against those that other r
 made under the same number, before it is enqueued (`Ledger`). The first one that does not fit raises, and
 names both calls and their lines. Waiting for a time limit would tell only that something hangs, and not
 what. Sends and receives are numbered for each pair, since those of one pair have no order with those of
-another. Ranks in other processes can't be asked without a message for each call, so a cluster compares
-their calls when a recipe has ended.
+another. Two groups over the same devices are numbered apart, but have to be called in one order as well,
+since a GPU that waits in one of them may have no room for the other (`Group._crossed`).
+
+Ranks in other processes can't be asked without a message for each call, so a cluster compares their calls
+when a recipe has ended.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 import threading
+import weakref
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -30,7 +35,7 @@ from asyncgpu_tutor.devices.event_loop import loop_ways
 from asyncgpu_tutor.devices.opening import open_group
 from asyncgpu_tutor.devices.protocol import CollectiveCall, Device, DeviceCommunicator, Stream
 from asyncgpu_tutor.ops.array_operations import Take
-from asyncgpu_tutor.ops.operation import DeviceOp, as_op, choose
+from asyncgpu_tutor.ops.operation import DeviceOp, as_op, choose, evaluate, line_of
 from asyncgpu_tutor.run.capture import CaptureContext
 from asyncgpu_tutor.run.context import ExecutionContext, check_same
 from asyncgpu_tutor.run.current import policy_for, resolve, using
@@ -53,6 +58,15 @@ class Ledger:
         self._numbers: Counter[tuple[int, tuple[int, int] | None]] = Counter()
         self._open: dict[_Key, list[CollectiveCall]] = {}
         self._lock = threading.Lock()
+
+    def beside(self, call: CollectiveCall) -> list[CollectiveCall]:
+        """Calls of other ranks to which this one belongs, before it is entered."""
+        return list(self._open.get((call.ends, self._numbers[call.rank, call.ends]), ()))
+
+    def incomplete(self) -> list[list[CollectiveCall]]:
+        """The calls of each collective to which not all ranks have come."""
+        with self._lock:
+            return [list(calls) for calls in self._open.values()]
 
     def enter(self, call: CollectiveCall) -> str:
         """Note a call; what is wrong with it, next to those of other ranks."""
@@ -110,6 +124,8 @@ class Group:
         self._streams: dict[Device, Stream] = {}  # where one call does the part of each rank
         self._broken = ""
         self.name = ""  # by which other processes know it
+        self._number = next(_numbers)
+        _groups.add(self)
         self.log: list[CollectiveCall] = []  # for whoever compares the calls of several processes
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -122,7 +138,7 @@ class Group:
 
     def __repr__(self) -> str:
         here = ", ".join(device.name for device in self.devices) or "none of them here"
-        return f"<group of {self.size} ranks: {here}>"
+        return f"<group {self._number}, {self.size} ranks: {here}>"
 
     def rank(self, on: ExecutionContext | Device) -> int:
         """The rank of a device, or of the one on which a context's operation runs."""
@@ -327,7 +343,8 @@ class Group:
             if self._ledger is None:
                 self.log.append(replace(call, source=None, target=None))
             else:
-                self._broken = self._ledger.enter(call)
+                others = self._ledger.beside(call)
+                self._broken = self._ledger.enter(call) or self._crossed(call, others)
             if self._broken:
                 communicator.fail(self._broken)
                 raise errors.CollectiveError(self._broken)
@@ -337,6 +354,38 @@ class Group:
         ends = calls[0][0].ends
         parts = [(call, context.stream) for call, context in calls]
         communicator.enqueue(parts, self.size if ends is None else 2)
+
+    def _incomplete(self) -> list[list[CollectiveCall]]:
+        ledger, communicator = self._ledger, self._communicator
+        if ledger is None or communicator is None or self._broken or communicator.broken:
+            return []  # nobody waits in a group that is of no more use
+        return ledger.incomplete()
+
+    def _crossed(self, call: CollectiveCall, others: list[CollectiveCall]) -> str:
+        """What is wrong with a call, next to those of other groups of the same devices: their order."""
+        mine = self.devices[call.rank]
+        for group in [each for each in _groups if each is not self]:
+            for calls in group._incomplete():
+                there = {group.devices[each.rank]: each for each in calls}
+                ends = calls[0].ends or range(group.size)
+                for other in others:
+                    theirs = self.devices[other.rank]
+                    if not {mine, theirs} <= {group.devices[rank] for rank in ends}:
+                        continue
+                    first, second = there.get(mine), there.get(theirs)
+                    if first and not second:
+                        ahead, behind, then, instead = mine, theirs, call, other
+                    elif second and not first and second.serial < other.serial:
+                        ahead, behind, then, instead = theirs, mine, other, call
+                    else:
+                        continue
+                    return (
+                        f"two groups are called in opposite orders: {ahead.name} calls {there[ahead]}, of "
+                        f"group {group._number}, and then {then}, of group {self._number}; "
+                        f"{behind.name} calls {instead}, of group {self._number}, before it comes to "
+                        f"group {group._number}. Call them in one order on all devices"
+                    )
+        return ""
 
 
 def _capturable(what: str, context: ExecutionContext, several: bool) -> None:
@@ -375,12 +424,16 @@ def _known(reduce: str) -> str:
 def _line(frame: FrameType) -> str:
     """The place of a call. A cell of a notebook has a file too, but nobody knows that by its name."""
     code, line = frame.f_code, frame.f_lineno
+    if code is evaluate.__code__:  # of a method itself, as in and_then(group.all_reduce)
+        code, line = line_of(*frame.f_locals["bind"]._origin())
     if "ipykernel_" not in code.co_filename:
         return f"{code.co_filename.rpartition(os.sep)[2]}:{line}"  # a Path takes longer than all the checks
     return f"line {line} of the cell" + f" with `{code.co_name}`" * code.co_name.isidentifier()
 
 
 _named: dict[str, Group] = {}
+_numbers = itertools.count(1)
+_groups: weakref.WeakSet[Group] = weakref.WeakSet()  # all of this process
 
 
 def name_group(group: Group, name: str) -> Group:

@@ -28,6 +28,7 @@ from asyncgpu_tutor.devices.event_loop import loop_ways
 from asyncgpu_tutor.devices.protocol import Device, Stream
 from asyncgpu_tutor.errors import (
     BorrowedSpawnError,
+    CannotTravelError,
     NeverRunWarning,
     NotAnOperationError,
     NotDataError,
@@ -107,6 +108,16 @@ class DeviceOp(Generic[T]):
     def _origin(self) -> tuple[CodeType, int]:
         """The code that built it, and which of its instructions."""
         return self._where, self._at
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        # Plain pickle can't pack it, and would complain about a code object. Cloudpickle can.
+        if sys._getframe(1).f_globals.get("__name__") == "multiprocessing.reduction":
+            raise CannotTravelError(
+                f"operation {self.label!r} can't be handed to a pool of processes. Hand over a function of a "
+                "module and its data, and have it build the operation there, by method 'spawn'; or use "
+                "agt.cluster, which sends operations to workers"
+            )
+        return super().__reduce_ex__(protocol)
 
     # ------------------------------------------------------------------ for subclasses
     @abstractmethod
@@ -585,11 +596,15 @@ def borrowed_arrays(op: DeviceOp[Any]) -> list[str]:
     return found
 
 
+def line_of(code: CodeType, at: int) -> tuple[CodeType, int]:
+    """The line at which an operation was built, by where the instruction is; and the code."""
+    lines = [line for start, end, line in code.co_lines() if start <= at < end and line is not None]
+    return code, lines[0] if lines else code.co_firstlineno
+
+
 def warn_at(code: CodeType, at: int, words: str, kind: type[Warning]) -> None:
     """Warn of an operation at the line that built it: whoever runs it may be asyncio."""
-    file = code.co_filename
-    lines = [line for start, end, line in code.co_lines() if start <= at < end and line is not None]
-    line = lines[0] if lines else code.co_firstlineno
+    file, (_, line) = code.co_filename, line_of(code, at)
     warnings.warn_explicit(words, kind, file, line, registry=_warned.setdefault(file, {}))
 
 

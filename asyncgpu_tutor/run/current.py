@@ -382,7 +382,19 @@ def adopt_stream(stream: object, device: Device | None = None) -> Stream:
 
 def create_stream() -> Stream:
     """A new stream on the current device, not ordered with any other."""
-    return current_device().create_stream()
+    return of_this_process(current_device()).create_stream()
+
+
+def of_this_process(device: Device) -> Device:
+    """The device, unless this process is a fork of the one that opened it."""
+    if device.process != (here := os.getpid()):
+        raise UsageError(
+            f"{device.name} was opened in process {device.process}, and this is process {here}, forked from "
+            "it: CUDA works on one side of a fork only. Start processes by multiprocessing's method 'spawn', "
+            "as in ProcessPoolExecutor(mp_context=multiprocessing.get_context('spawn')), or fork before a "
+            "device is used"
+        )
+    return device
 
 
 def work(us: float, name: str = "host work") -> None:

@@ -58,7 +58,7 @@ class DeviceClock(Clock):
 
         machine, left = self.machine, deadline - self.current_time()
         run = trio_run.current()
-        if left <= 0 or run is None or run.waits_for_others(machine):
+        if left <= 0 or run is None or any(host is not machine for host in run._hosts):
             return left
         if math.isinf(left) and not machine.waits(run):
             return left

@@ -20,7 +20,7 @@ from asyncgpu_tutor.devices.event_loop import (
 )
 from asyncgpu_tutor.devices.protocol import Event, Stream
 from asyncgpu_tutor.errors import DeviceError, NotReadyError, UsageError
-from asyncgpu_tutor.run.current import SchedulingPolicy
+from asyncgpu_tutor.run.current import SchedulingPolicy, of_this_process
 from asyncgpu_tutor.run.submission import Submission, SubmissionBody, lasting, submit
 from asyncgpu_tutor.traces import nvtx
 from asyncgpu_tutor.traces.spans.tag import current_tag
@@ -214,7 +214,7 @@ class DeviceFuture(Generic[T]):
                 and self._watched is not loop
                 and end is not None
             ):
-                self.stream.device.watch(end, self._wake)
+                of_this_process(self.stream.device).watch(end, self._wake)
                 self._watched = loop  # another loop may have been closed since
 
     def _wake(self, error: BaseException | None) -> None:

@@ -27,7 +27,7 @@ from asyncgpu_tutor.arrays.host import Lent, deliver
 from asyncgpu_tutor.devices.protocol import Event, Stream
 from asyncgpu_tutor.errors import DeviceError, KernelFault, UpstreamError
 from asyncgpu_tutor.run.context import ExecutionContext, Run, numbers
-from asyncgpu_tutor.run.current import SchedulingPolicy, current_device
+from asyncgpu_tutor.run.current import SchedulingPolicy, current_device, of_this_process
 from asyncgpu_tutor.traces import nvtx
 from asyncgpu_tutor.traces.spans.tag import CURRENT, forbid_nested_wait
 
@@ -187,7 +187,7 @@ def enqueue(
     if len(_asked) > MANY or submission.op % MANY == 0:
         _let_go(_asked)
     stream = submission.stream
-    device = stream.device
+    device = of_this_process(stream.device)
     other = device.activate()
     ranged = None if nvtx.current_domain is None else nvtx.push(submission.label)
     token = CURRENT.set(submission)
@@ -251,7 +251,7 @@ def wait(submission: Submission[T]) -> T:
 def synchronize() -> None:
     """Block the host until the current device has nothing left to do."""
     try:
-        current_device().synchronize()
+        of_this_process(current_device()).synchronize()
     finally:
         _settle_retired()
 

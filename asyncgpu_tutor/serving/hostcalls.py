@@ -32,7 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asyncgpu_tutor.arrays.handles import DeviceArray
-from asyncgpu_tutor.devices.event_loop import Turn, loop_ways
+from asyncgpu_tutor.devices.event_loop import loop_ways
 from asyncgpu_tutor.errors import CallRefusedError, DeviceError, HostcallError, UsageError
 from asyncgpu_tutor.ops.array_operations import h2d
 from asyncgpu_tutor.ops.operation import DeviceOp
@@ -236,7 +236,7 @@ class Hostcalls:
                 # Handlers at work need turns of the loop too. But one that has just begun can wait until the
                 # next call has been looked for: a kernel that joins two of them asks for the other one now.
                 if self._at_work and len(self._at_work) <= at_work:
-                    await Turn()
+                    await self._ways.sleep(0)
         except Exception as failure:  # noqa: BLE001 - raised where the kernel's operation is awaited
             self._fail(failure)
         finally:

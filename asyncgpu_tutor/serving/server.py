@@ -18,7 +18,7 @@ from asyncgpu_tutor.devices.event_loop import (
     TURN_EVERY_US,
     AnyLoop,
     AnyWaiter,
-    Turn,
+    loop_ways,
     ready_in,
     running_loop,
     shielded,
@@ -206,7 +206,7 @@ class Server(Generic[T]):
                     in_a_row += 1  # nothing here has waited
                     wanted = ready and in_a_row >= len(self._lanes)  # by others
                     if wanted or at_us - turn_us > TURN_EVERY_US:
-                        await Turn()
+                        await loop_ways().sleep(0)
                         turn_us, in_a_row = now(), 0
                 under_way.popleft()
                 try:

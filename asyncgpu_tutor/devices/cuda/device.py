@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import threading
 import time
 from collections import defaultdict
@@ -26,7 +27,7 @@ from asyncgpu_tutor.devices.cuda.packing import Packer, address, transfer
 from asyncgpu_tutor.devices.cuda.prepared_and_graphs import CupyReplay
 from asyncgpu_tutor.devices.cuda.stream import CupyEvent, CupyStream
 from asyncgpu_tutor.devices.cuda_source import Signature, is_cooperative, read_signature
-from asyncgpu_tutor.devices.event_loop import Turn, loop_ways, turn_given, turn_is_due
+from asyncgpu_tutor.devices.event_loop import loop_ways, turn_given, turn_is_due
 from asyncgpu_tutor.devices.protocol import (
     USUAL_LIMITS,
     Argument,
@@ -117,6 +118,7 @@ class CupyDevice:
     def __init__(self, ordinal: int) -> None:
         self.ordinal = ordinal
         self.name = f"cuda:{ordinal}"
+        self.process = os.getpid()
         self._alone = int(runtime.getDeviceCount()) == 1  # then it is always the current one
         facts = runtime.getDeviceProperties(ordinal)
         self.description = f"{facts['name'].decode()}, times are measured with CUDA events"
@@ -317,7 +319,7 @@ class CupyDevice:
         """Give the event loop a turn when one is due; see `Device.until_waited_for`."""
         if turn_is_due():
             look()
-            await Turn()
+            await loop_ways().sleep(0)
             turn_given(TURN_WHILE_ASKED_US)
 
     def note_answers(self, name: str, start: float) -> None:

@@ -20,6 +20,7 @@ import ctypes
 import importlib.util
 import threading
 import time
+import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -67,6 +68,9 @@ def load_nccl() -> Any:
         ) from error
 
 
+_communicators: weakref.WeakSet[NcclCommunicator] = weakref.WeakSet()  # all of this process
+
+
 class NcclCommunicator:
     """Ranks of one process, or one rank of several processes."""
 
@@ -75,12 +79,18 @@ class NcclCommunicator:
         self._ranks = ranks  # NCCL's communicators of this process
         self._broken = self._aborted = ""
         self._changed = threading.Condition()
+        _communicators.add(self)
         self._joined: Counter[tuple[int, tuple[int, int] | None]] = Counter()
         self._meetings: dict[tuple[tuple[int, int] | None, int], _NcclMeeting] = {}
         self._watched: list[tuple[CupyEvent, CollectiveCall, float]] = []
         self._watcher: threading.Thread | None = None
         self._urgent: dict[int, CupyStream] = {}  # by rank
         self._sides: dict[int, tuple[CupyStream, CupyEvent]] = {}
+
+    @property
+    def broken(self) -> str:
+        """What went wrong."""
+        return self._broken or self._aborted
 
     def enqueue(self, parts: Sequence[RankPart], ranks: int) -> None:
         """Enqueue the parts of these ranks; where others of this process are missing, when they are there."""
@@ -129,10 +139,14 @@ class NcclCommunicator:
             self._changed.wait_for(lambda: meeting.over or self._broken, MEETING_S)
             if not meeting.over and not self._broken:
                 there = ", ".join(f"rank {c.rank} with {c}" for c, _ in meeting.parts)
-                others = [
-                    c for m in self._meetings.values() for c, _ in m.parts if m is not meeting
-                ]
-                busy = "".join(f"; rank {c.rank} waits in {c}" for c in others)
+                busy = "".join(
+                    f"; {stream.device.name} waits in {c}"
+                    + " of another group" * (other is not self)
+                    for other in _communicators
+                    for m in other._meetings.values()
+                    for c, stream in m.parts
+                    if m is not meeting
+                )
                 self._broken = (
                     f"{there} waited {MEETING_S:.0f} s for {ranks - len(meeting.parts)} more{busy}"
                 )

@@ -20,6 +20,7 @@ What devices do is done by `simgpu`; this module only adapts it.
 from __future__ import annotations
 
 import asyncio
+import os
 import weakref
 from collections.abc import Callable, Iterator, Sequence, Sized
 from contextlib import AbstractContextManager
@@ -224,6 +225,14 @@ class SimDevice(simgpu.Device):
     patience_us = 0.0  # to wait moves the clock to the end at once; to look would take time
     limits = protocol.USUAL_LIMITS
 
+    _process = 0
+
+    @property
+    def process(self) -> int:
+        """The process that used it first."""
+        self._process = self._process or os.getpid()
+        return self._process
+
     settle_log = simgpu.Device.settle
     signature = staticmethod(read_signature)  # from a kernel's head alone
 
@@ -351,6 +360,11 @@ class SimCommunicator:
     @freshly
     def __init__(self, devices: Sequence[SimDevice]) -> None:
         self._inner = simgpu.Communicator(devices)
+
+    @property
+    def broken(self) -> str:
+        """What went wrong."""
+        return self._inner.broken
 
     @freshly
     def enqueue(

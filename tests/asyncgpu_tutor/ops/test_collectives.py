@@ -48,7 +48,7 @@ def four() -> Iterator[Any]:
 
 
 def test_a_device_that_is_no_rank(four: Any) -> None:
-    told = r"sim:9 is no rank of <group of 4 ranks: sim:0, sim:1, sim:2, sim:3>"
+    told = r"sim:9 is no rank of <group \d+, 4 ranks: sim:0, sim:1, sim:2, sim:3>"
     with agt.using("sim:9") as other, pytest.raises(agt.errors.DeviceMismatchError, match=told):
         four.rank(other)
 
@@ -327,6 +327,33 @@ def test_any_program_in_which_one_rank_differs_ends_with_both_lines(
         assert texts
         lines = re.findall(r"test_collectives\.py:\d+", texts[0])
         assert len(lines) == (1 if "called nothing" in texts[0] else 2)
+
+
+def in_a_row(first: Any, second: Any) -> agt.DeviceOp[Any]:
+    after = lambda _: agt.full(4, 2.0).and_then(second.all_reduce)  # noqa: E731
+    return agt.full(4, 1.0).and_then(first.all_reduce).and_then(after)
+
+
+def side_by_side(first: Any, second: Any) -> agt.DeviceOp[Any]:
+    return agt.overlap(first.all_reduce(agt.ones(4)), second.all_reduce(agt.ones(4)))
+
+
+@pytest.mark.parametrize("how", [in_a_row, side_by_side])
+def test_groups_of_the_same_devices_have_one_order(four: Any, how: Callable[..., Any]) -> None:
+    def recipe(rank: int) -> agt.DeviceOp[Any]:
+        swapped = crossed and rank == 1
+        return how(second, first) if swapped else how(first, second)
+
+    for crossed in (False, True, False):
+        first, second = agt.group("sim:0", "sim:1"), agt.group("sim:1", "sim:0")
+        if not crossed:
+            assert len(asyncio.run(first.on_each(recipe))) == 2
+            continue
+        with pytest.raises(CollectiveError, match="two groups are called in opposite") as caught:
+            asyncio.run(first.on_each(recipe))
+        said = str(caught.value)
+        assert len(re.findall(r"at test_collectives\.py:\d+, of group \d+", said)) == 3
+        assert len(set(re.findall(r"group \d+", said))) == 2
 
 
 def test_a_recipe_runs_for_each_rank_of_a_group(ranks: Any) -> None:

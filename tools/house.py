@@ -40,6 +40,7 @@ KINDS = {
             "several",
             "exhibits",
             "recorded_ranges",
+            "serving",
         ),
         "what is asked": ("exercises",),
         "what a check is made of": ("checks", "internals"),

@@ -6,7 +6,12 @@ made the weights.
 
 from asyncgpu_tutor.data.digits import Digits, Quality, load_digits, training_digits
 from asyncgpu_tutor.data.inputs import MlpInputs, reference_forward, seed_inputs
-from asyncgpu_tutor.data.language import LanguageModel, load_language_model, reference_say
+from asyncgpu_tutor.data.language import (
+    LanguageModel,
+    load_language_model,
+    reference_features,
+    reference_say,
+)
 
 __all__ = [
     "Digits",
@@ -15,6 +20,7 @@ __all__ = [
     "Quality",
     "load_digits",
     "load_language_model",
+    "reference_features",
     "reference_forward",
     "reference_say",
     "seed_inputs",

@@ -185,9 +185,36 @@ def reference_say(
     return text, np.array(logits)
 
 
+def reference_features(model: LanguageModel, tokens: Sequence[int]) -> npt.NDArray[np.float64]:
+    """What the last layer is given at each place of a text, in NumPy: all that the model makes of it by then.
+
+    Parameters
+    ----------
+    tokens : sequence of int
+        At most `LanguageModel.context` of them.
+
+    Returns
+    -------
+    array, shape (len(tokens), size)
+        Times the last layer's weights, these are the logits of the token behind each place.
+    """
+    w, count = model.weights, len(tokens)
+    x = w["tokens"][list(tokens)].astype(np.float64) + w["places"][:count]
+    for layer in range(model.layers):
+        qkv = _normed(x, w["gain_1"][layer]) @ w["qkv"][layer].T
+        q, k, v = qkv.reshape(count, 3, model.heads, -1).transpose(1, 2, 0, 3)
+        score = q @ k.transpose(0, 2, 1) / np.sqrt(q.shape[-1])
+        score = np.where(np.tri(count, dtype=bool), score, -np.inf)
+        weight = np.exp(score - score.max(-1, keepdims=True))
+        mix = weight / weight.sum(-1, keepdims=True) @ v
+        x = x + mix.transpose(1, 0, 2).reshape(count, -1) @ w["out"][layer].T
+        x = x + _gelu(_normed(x, w["gain_2"][layer]) @ w["wide"][layer].T) @ w["narrow"][layer].T
+    return _normed(x, w["gain"])
+
+
 def _normed(x: npt.NDArray[np.float64], gain: Floats) -> npt.NDArray[np.float64]:
-    x = x - x.mean()
-    return gain * x / np.sqrt((x * x).mean() + 1e-5)
+    x = x - x.mean(-1, keepdims=True)
+    return gain * x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-5)
 
 
 def _gelu(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

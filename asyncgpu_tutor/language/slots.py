@@ -60,6 +60,7 @@ def slots(model: LanguageModel, count: int) -> agt.DeviceOp[Slots]:
     whole = {"prompt": places, "text": places, "news": (count, _BEFORE_PROMPT + model.context)}
     whole |= {"token": (count,), "said": (count,), "last": (count,), "going": (1,), "queue": (1,)}
     made = {f"weights of {name}": agt.h2d(agt.pin(w), name) for name, w in model.weights.items()}
+    made["weights of logits"] = agt.h2d(agt.pin(model.weights["tokens"]), "logits' weights")
     made |= {name: agt.zeros(shape, name=name) for name, shape in shapes.items()}
     made |= {name: agt.zeros(shape, np.int32, name=name) for name, shape in whole.items()}
     made["length"] = agt.full((count,), -1, np.int32, name="length")
@@ -77,8 +78,10 @@ class Slots:
     count : int
         Number of seats.
     arrays : mapping of str to DeviceArray
-        Weights, what a step writes on its way, and what is known of each seat: ``length`` (the place of the
-        token that is read now, -1 in a free seat), ``token``, ``text``, ``said`` (the last place), ``last``,
+        Weights (those of the last layer are ``weights of logits``, apart from the tokens', so that they can
+        be trained alone), what a step writes on its way, and what is known of each seat: ``length`` (the
+        place of the token that is read now, -1 in a free seat), ``token``, ``text``, ``said`` (the last
+        place), ``last``,
         ``prompt``, ``heat`` and ``chance``; and ``going``, the number of seats that are taken.
     """
 
@@ -109,7 +112,7 @@ class Slots:
                 *self._from_norm(layer, "gain_2", "wide", _SET_GELU, "wide"),
                 self._linear(layer, "narrow", _ADD, "wide", "x"),
             ]
-        done += [*self._from_norm(0, "gain", "tokens", _SET, "logits"), self._choose()]
+        done += [*self._from_norm(0, "gain", "logits", _SET, "logits"), self._choose()]
         return agt.zip(*done).named("step")
 
     def fused_step(self) -> agt.DeviceOp[Any]:
@@ -123,7 +126,7 @@ class Slots:
                 self._fused(layer, "gain_2", "wide", _SET_GELU, "wide"),
                 self._linear(layer, "narrow", _ADD, "wide", "x"),
             ]
-        done += [self._fused(0, "gain", "tokens", _SET, "logits"), self._choose()]
+        done += [self._fused(0, "gain", "logits", _SET, "logits"), self._choose()]
         return agt.zip(*done).named("step")
 
     def talk(self, blocks: int | None = None) -> agt.DeviceOp[Any]:
@@ -131,7 +134,18 @@ class Slots:
 
         With fewer `blocks` than slots, a block that is done takes the next slot.
         """
-        names = "tokens", "places", "gain_1", "qkv", "out", "gain_2", "wide", "narrow", "gain"
+        names = (
+            "tokens",
+            "places",
+            "gain_1",
+            "qkv",
+            "out",
+            "gain_2",
+            "wide",
+            "narrow",
+            "gain",
+            "logits",
+        )
         weights = [f"weights of {name}" for name in names]
         seats = "keys", "values", "heat", "chance", "prompt", "last", "text", "token", "length"
         given = self.model.layers, self.count, *weights, *seats, "said", "going", "queue"
@@ -159,12 +173,12 @@ class Slots:
         return [norm, self._linear(layer, name, how, "y", to)]
 
     def _linear(self, layer: int, name: str, how: int, x: str, y: str) -> agt.DeviceOp[Any]:
-        rows, columns = self.model.weights[name].shape[-2:]
+        rows, columns = self.arrays[f"weights of {name}"].shape[-2:]
         given = rows, columns, how, layer, "length", f"weights of {name}", x, y
         return self._launch("linear", *given, grid=(-(-rows // 8), self.count), block=256)
 
     def _fused(self, layer: int, gain: str, name: str, how: int, to: str) -> agt.DeviceOp[Any]:
-        rows, columns = self.model.weights[name].shape[-2:]
+        rows, columns = self.arrays[f"weights of {name}"].shape[-2:]
         given = (
             rows,
             columns,

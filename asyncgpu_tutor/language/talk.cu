@@ -31,7 +31,7 @@ __device__ void block_norm(const float* gain, const float* x, float* y) {
 extern "C" __global__ void talk(
     int layers, int slots, const float* tokens, const float* places, const float* gain_1, const float* qkv,
     const float* out, const float* gain_2, const float* wide, const float* narrow, const float* gain,
-    float* keys, float* values, const float* heat, const float* chance, const int* prompt, const int* last,
+    const float* logits, float* keys, float* values, const float* heat, const float* chance, const int* prompt, const int* last,
     int* text, int* token, int* length, int* said, int* going, int* queue) {
     __shared__ float x[SIZE], y[SIZE], asked[3 * SIZE], weight[HEADS * CONTEXT];
     __shared__ float broad[4 * SIZE > VOCABULARY ? 4 * SIZE : VOCABULARY];
@@ -87,7 +87,7 @@ extern "C" __global__ void talk(
                 block_linear(SIZE, 4 * SIZE, ADD, narrow + layer * 4 * SIZE * SIZE, broad, x);
             }
             block_norm(gain, x, y);
-            block_linear(VOCABULARY, SIZE, SET, tokens, y, broad);
+            block_linear(VOCABULARY, SIZE, SET, logits, y, broad);
             float most = TINY;
             for (int i = t; i < VOCABULARY; i += blockDim.x) most = fmaxf(most, broad[i]);
             most = block_most(most);

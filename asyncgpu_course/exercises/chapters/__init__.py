@@ -20,7 +20,7 @@ BOOKS = {
     "08": "Where the time goes",
     "11": "The GPU decides",
     "15": "More than one GPU",
-    "18": "A language model of your own",
+    "17": "A language model of your own",
 }
 
 EXERCISES: Mapping[str, Exercise] = {

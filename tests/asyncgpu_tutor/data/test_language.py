@@ -7,7 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asyncgpu_tutor.data import LanguageModel, load_language_model, reference_say
+from asyncgpu_tutor.data import (
+    LanguageModel,
+    load_language_model,
+    reference_features,
+    reference_say,
+)
 from asyncgpu_tutor.data import language as file
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.language import chances
@@ -102,3 +107,10 @@ def test_code_tables_and_titles_are_no_text() -> None:
         "An entry of a list is one.",
         "So is the next one here.",
     ]
+
+
+def test_all_places_at_once_are_as_one_after_the_other() -> None:
+    model = load_language_model()
+    text, logits = reference_say(model, model.encode("A GPU"), 9, 0.7, chances(model, 1))
+    features = reference_features(model, text[:-1])
+    np.testing.assert_allclose(features @ model.weights["tokens"].T, logits, rtol=1e-6, atol=1e-6)

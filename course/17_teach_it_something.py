@@ -1,0 +1,678 @@
+"""Source of notebooks/17_teach_it_something.ipynb: edit here, then `make notebooks-build`."""
+
+# %% [markdown] id=title
+# # Teach it something
+#
+# There's a small language model in this package, and all that it has ever read is this course. Ask it for anything, and it talks about streams. Let's teach it a song. **What does a machine learn in forty steps, and what does it forget?**
+#
+# After this page you can train a layer on the GPU with three short kernels, read the next batch while the last one is being worked on, watch the loss without stopping anything, and take a snapshot of something that doesn't hold still.
+#
+# | | |
+# |---|---|
+# | Time | 50 minutes, and 5 for the encore |
+# | You need | [02_streams_and_events](02_streams_and_events.ipynb), [02b_copies_and_chunks](02b_copies_and_chunks.ipynb) and [09_cuda_graphs](09_cuda_graphs.ipynb) |
+
+# %% id=setup
+from itertools import pairwise
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import asyncgpu_tutor as agt
+from asyncgpu_course import (
+    check,
+    guess,
+    hint,
+    progress,
+    reveal,
+    score,
+    shown,
+    solution,
+)
+from asyncgpu_tutor.language import slots
+
+device = agt.use("auto")
+stream, other = agt.create_stream(), agt.create_stream()
+model = agt.data.load_language_model()
+device
+
+# %% [markdown] id=talk
+# ## What it knows
+#
+# A language model gets a text and says how likely each token is to come next. (A **token** is a piece of text, and ours knows 512 of them: letters, endings, short words.) So it can go on with whatever you begin:
+
+# %% id=say
+made = slots(model, 1).sync()
+word = agt.pinned(1, np.int32)
+step = agt.zip(
+    made.fused_step(), agt.d2h(made.arrays["token"].borrow(), out=word)
+).graph_on(stream)
+
+
+def say(prompt, tokens):
+    """Let the model go on with a prompt, and print each token as it comes."""
+    record, begin = made.record(), [0, *model.encode(prompt)]  # 0 begins a text
+    made.seat(record, 0, begin, last=tokens, seed=1, heat=0.3)
+    made.admit(record).sync()
+    while True:
+        step.launch().sync_on(stream)
+        token = int(word[0])
+        print(model.vocabulary[token if token >= 0 else -1 - token], end="", flush=True)
+        if token < 0:  # the last one comes as -1 - token
+            return print()
+
+
+say("A stream is", tokens=11)
+
+# %% [markdown] id=song-text
+# And this is what it's going to learn. (Take your own text instead, if you like: a licence, a poem, your code. It has to be shorter than 128 tokens, and in characters that the model knows.)
+
+# %% id=song
+song = (
+    "Row, row, row your boat, gently down the stream. "
+    "Merrily, merrily, merrily, merrily, life is but a dream.\n"
+)
+tokens = [0, *model.encode(song)]
+pieces = "|".join(model.vocabulary[t] for t in tokens[1:14])
+print(f"{len(tokens) - 1} tokens: {pieces} ...")
+
+# %% [markdown] id=layer
+# ## The last layer
+#
+# To train all of the model we'd need a backward pass through every layer. We'll train only the last one. What the layers before it make of each place of the text doesn't change, so NumPy works it out once: 128 numbers, the **features**, for each place. The last layer multiplies them by 512 rows of weights, and out come 512 **logits**. Large ones are likely tokens.
+
+# %% id=features
+features = agt.data.reference_features(model, tokens[:-1]).astype(np.float32)
+right = np.array(tokens[1:], np.int32)  # what comes next, at each place
+weights = made.arrays["weights of logits"]  # of the last layer, on the device
+
+
+def in_numpy(w, features, right):
+    """The mean loss: how surprised a layer is by what really comes next."""
+    logits = features @ w.T
+    shifted = logits - logits.max(1, keepdims=True)
+    rows = np.arange(len(right))
+    return float((np.log(np.exp(shifted).sum(1)) - shifted[rows, right]).mean())
+
+
+print(features.shape, weights.shape)
+
+# %% [markdown] id=loss-text
+# ### How surprised is it?
+#
+# The **loss** is the negative logarithm of the probability that it gave to the right token. If it was sure of that one, the loss is 0. Somebody who knows nothing at all, not even that *e* is commoner than *q*, gives each of the 512 tokens the same probability, and has a loss of ln 512, which is 6.24.
+
+# %% id=17-before guess
+# The model has read a lot of English, but never this song. What is its mean loss there?
+#
+# - `small`: below 2
+# - `medium`: 2 to 6
+# - `same`: about 6.24
+# - `large`: above 7
+
+# %% id=17-before reveal
+before = in_numpy(model.weights["tokens"], features, right)
+bounds = {"small": 2, "medium": 6, "same": 7}
+verdict = next((name for name, most in bounds.items() if before < most), "large")
+reveal("17-before", verdict, loss=before)
+
+# %% id=17-before told truth=large
+# It's {loss:.1f}. Somebody who knows nothing is never very wrong. Our model knows one book by heart, so it's very sure of what comes next, and when something else does, it's shocked. (It was overfitted on purpose: so small a model talks sense only by heart.)
+
+# %% id=before-check tags=asserts
+assert before > 12
+
+# %% [markdown] id=exercise-loss
+# ### Exercise: how surprised?
+#
+# Write the kernel: a thread for each example. `logits` has a row of `tokens` numbers for each, and `right` says which one came. The loss is
+#
+# $$\log \sum_j e^{l_j} - l_{right}$$
+#
+# Logits may be 80 and more, and then `expf` overflows. Subtract the largest logit of the row from all of them first, because that changes nothing else.
+
+# %% id=17-loss starter
+loss = r"""
+extern "C" __global__ void loss(
+    int examples, int tokens, const int* right, const float* logits, float* out)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= examples) return;
+    out[i] = logits[i * tokens + right[i]];
+}
+"""
+
+# %% id=17-loss solution
+loss = r"""
+extern "C" __global__ void loss(
+    int examples, int tokens, const int* right, const float* logits, float* out)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= examples) return;
+    const float* mine = logits + i * tokens;
+    float most = mine[0], sum = 0.0f;
+    for (int j = 1; j < tokens; j++) most = fmaxf(most, mine[j]);
+    for (int j = 0; j < tokens; j++) sum += expf(mine[j] - most);
+    out[i] = logf(sum) + most - mine[right[i]];
+}
+"""
+
+# %% id=17-loss hints
+# Go through the row twice: once for the largest logit, and once for the sum of `expf(mine[j] - most)`.
+#
+# The logarithm of the sum is then too small by `most`, so add it again.
+#
+# `out[i] = logf(sum) + most - mine[right[i]];`
+
+# %% id=17-loss explanation
+# The largest term of the sum is e to the 0, so nothing can overflow, and the logarithm never gets a 0. Every library does it this way.
+
+# %% id=17-loss-check
+check("17-loss", loss)
+
+# %% [markdown] id=step-text
+# ## A step
+#
+# How should the weights change? For softmax and this loss, the answer is famously short: the gradient of each logit is the probability that the token got, minus 1 for the one that came. Times the features, that's the gradient of the weights. So a step is three kernels.
+
+# %% id=kernels
+SOURCE = r"""
+#define ALL 0xffffffffu
+// A thread for each example and token.
+extern "C" __global__ void logits(
+    int n, int size, int tokens, const float* x, const float* w,
+    float* l, float* loss) {
+    int v = blockIdx.x * blockDim.x + threadIdx.x, i = blockIdx.y;
+    if (v == 0 && i == 0) *loss = 0.0f;
+    float sum = 0.0f;
+    for (int j = 0; j < size; j++) sum += x[i * size + j] * w[v * size + j];
+    l[i * tokens + v] = sum;
+}
+// A warp for each example: its loss, and instead of the logits their gradient.
+extern "C" __global__ void surprise(
+    int n, int tokens, const int* right, float* l, float* loss) {
+    int i = blockIdx.x, t = threadIdx.x;
+    float most = -1e30f, sum = 0.0f, *mine = l + i * tokens;
+    for (int v = t; v < tokens; v += 32) most = fmaxf(most, mine[v]);
+    for (int k = 16; k > 0; k /= 2) most = fmaxf(most, __shfl_xor_sync(ALL, most, k));
+    for (int v = t; v < tokens; v += 32) sum += expf(mine[v] - most);
+    for (int k = 16; k > 0; k /= 2) sum += __shfl_xor_sync(ALL, sum, k);
+    if (t == 0) atomicAdd(loss, (logf(sum) + most - mine[right[i]]) / n);
+    __syncwarp();
+    for (int v = t; v < tokens; v += 32)
+        mine[v] = (expf(mine[v] - most) / sum - (v == right[i])) / n;
+}
+// A thread for each weight: its gradient, and a step of Adam.
+extern "C" __global__ void learn(
+    int n, int size, int tokens, float rate, const float* x, const float* l,
+    float* w, float* mean, float* square) {
+    int j = blockIdx.x * blockDim.x + threadIdx.x, v = j / size, k = j % size;
+    float g = 0.0f;
+    for (int i = 0; i < n; i++) g += l[i * tokens + v] * x[i * size + k];
+    mean[j] = 0.9f * mean[j] + 0.1f * g;
+    square[j] = 0.99f * square[j] + 0.01f * g * g;
+    w[j] -= rate * mean[j] / (sqrtf(square[j]) + 1e-8f);
+}
+"""
+N, (TOKENS, SIZE) = 32, weights.shape
+logits, surprise, learn = (
+    agt.Kernel(SOURCE, name, contract=True) for name in ("logits", "surprise", "learn")
+)
+
+# %% [markdown] id=arrays-text
+# `learn` doesn't follow the gradient itself, but a running mean of it, divided by how much it usually is. That's **Adam**, and it needs two more numbers for each weight.
+#
+# A batch is 32 places of the song, drawn at random: their features and what came next. There are two arrays on the device for each of these, and you'll see why.
+
+# %% id=arrays
+new = {"l": (N, TOKENS), "loss": 1, "mean": (TOKENS, SIZE), "square": (TOKENS, SIZE)}
+a = {name: agt.zeros(shape, name=name).sync() for name, shape in new.items()}
+xs = [agt.zeros((N, SIZE), name=f"x{i}").sync() for i in range(2)]
+ys = [agt.zeros(N, np.int32, name=f"y{i}").sync() for i in range(2)]
+
+
+def training_step(i, rate=0.005):
+    """Train on the batch that is in x and y number `i`."""
+    x, y, w = xs[i].borrow(), ys[i].borrow(), weights.borrow()
+    out, loss = a["l"].borrow(), a["loss"].borrow()
+    adam = a["mean"].borrow(), a["square"].borrow()
+    forward = logits(N, SIZE, TOKENS, x, w, out, loss, grid=(TOKENS // 64, N), block=64)
+    back = surprise(N, TOKENS, y, out, loss, grid=N, block=32)
+    change = learn(
+        N, SIZE, TOKENS, rate, x, out, w, *adam, grid=TOKENS * SIZE // 256, block=256
+    )
+    return agt.zip(forward, back, change).named("training step")
+
+
+random = np.random.default_rng(0)
+
+
+def batches(count):
+    """So many batches, in pinned memory."""
+    for _ in range(count):
+        places = random.integers(0, len(right), N)
+        yield agt.pin(features[places]), agt.pin(right[places])
+
+
+def fetch(batch, i):
+    """Copy a batch into x and y number `i`."""
+    x, y = batch
+    return agt.zip(agt.memcpy(xs[i].borrow(), x), agt.memcpy(ys[i].borrow(), y))
+
+# %% [markdown] id=in-turn-text
+# The step is always the same, so it's a graph. Here are six batches, each copied and then trained on, one after the other:
+
+# %% id=in-turn
+steps = [training_step(i).graph_on(stream).launch() for i in range(2)]
+first_w = agt.d2h(weights.borrow()).sync()
+
+
+def in_turn(given, told=None):
+    for number, batch in enumerate(given):
+        fetch(batch, 0).async_on(stream)
+        steps[0].async_on(stream)
+        if told:
+            told(number)
+    stream.synchronize()
+
+
+with agt.record() as turns:
+    in_turn(list(batches(6)))
+turns = turns.from_first(turns.device_spans)
+turns.plot(
+    title="Six batches, in turn",
+    lanes=("host", "streams"),
+    lesson="Two short copies, and three kernels, six times. All of it on one stream.",
+)
+
+# %% id=in-turn-check tags=asserts
+if device.simulated:  # a GPU may show a graph as one bar
+    assert len(turns.find("learn")) == 6
+
+# %% [markdown] id=ahead-text
+# ## Read ahead
+#
+# While a step runs, nobody uses the road from the host. So the next batch can already be on its way, on the stream `other`, into the *other* pair of arrays. That's why there are two. A step waits for its batch, and a batch waits until the step before the last one is done with the arrays.
+
+# %% [markdown] id=exercise-ahead
+# ### Exercise: read ahead
+#
+# `step(x)` describes a training step with the device array `x`, and `here` is a list of two such arrays. Write `train`: it trains on each of the pinned arrays in `batches`, in order. Copies go to `other`, steps to `stream`. No copy waits for the step before it, and nobody reads or writes too early. Return when all is done.
+
+# %% id=17-ahead starter
+def train(step, batches, here, stream, other):
+    for batch in batches:
+        agt.memcpy(here[0].borrow(), batch).async_on(stream)
+        step(here[0]).async_on(stream)
+    stream.synchronize()
+
+# %% id=17-ahead solution
+def train(step, batches, here, stream, other):
+    used = [stream.record(), stream.record()]
+    for number, batch in enumerate(batches):
+        i = number % 2
+        other.wait_event(used[i])
+        agt.memcpy(here[i].borrow(), batch).async_on(other)
+        stream.wait_event(other.record())
+        step(here[i]).async_on(stream)
+        used[i] = stream.record()
+    stream.synchronize()
+
+# %% id=17-ahead hints
+# There are two orders to keep: a step comes after its own copy, and a copy comes after the step that used the same array, two batches ago.
+#
+# After the copy: `stream.wait_event(other.record())`. After the step, keep a mark for its array: `used[i] = stream.record()`.
+#
+# Before the copy into `here[i]`: `other.wait_event(used[i])`. The first two marks can be of an empty stream.
+
+# %% id=17-ahead explanation
+# Two arrays, two streams, and an event in each direction. With one array you'd have to wait for it; with three, you'd only wait less often. Every data loader of a training framework is this loop.
+
+# %% id=17-ahead-check
+check("17-ahead", train)
+
+# %% id=ahead-numbers
+def mean_of(name, spans=turns.device_spans):
+    return float(np.mean([s.duration for s in spans if s.name == name] or [0]))
+
+
+copy_us = 2 * mean_of("h2d")
+begun = sorted(s.start for s in turns.device_spans if s.kind == "h2d")[::2]
+turn_us = float(np.mean(np.diff(begun)))
+print(f"In turn, a batch takes {turn_us:.1f} µs: its copies {copy_us:.1f} of these.")
+
+# %% id=17-ahead-us guess
+# With the next batch read ahead as in the exercise, how long does a batch take?
+#
+# - `shorter`: as long as its step, because the copies are hidden
+# - `same`: as before
+# - `longer`: longer than in turn
+
+# %% id=17-ahead-us reveal
+def read_ahead(given):
+    used = [stream.record(), stream.record()]
+    for number, batch in enumerate(given):
+        i = number % 2
+        other.wait_event(used[i])
+        fetch(batch, i).async_on(other)
+        stream.wait_event(other.record())
+        steps[i].async_on(stream)
+        used[i] = stream.record()
+    stream.synchronize()
+
+
+with agt.record() as ahead:
+    read_ahead(list(batches(6)))
+ahead = ahead.from_first(ahead.device_spans)
+work = sorted(ahead.find("learn") or ahead.find("training step"), key=lambda s: s.end)
+ahead_us = float(np.mean([b.end - a.end for a, b in pairwise(work)]))
+picture = agt.compare_timelines(
+    [turns, ahead],
+    ["in turn", "the next batch read ahead"],
+    lanes=("host", "streams"),
+)
+near = 0.95 * turn_us < ahead_us < 1.05 * turn_us
+verdict = "same" if near else "shorter" if ahead_us < turn_us else "longer"
+calls = sum(s.kind == "call" for s in ahead) / 6
+reveal("17-ahead-us", verdict, picture, us=ahead_us, was=turn_us, calls=calls)
+
+# %% id=17-ahead-us lesson
+# Below, copies and kernels are on two streams, and both streams have gaps. The host has hardly any.
+
+# %% id=17-ahead-us told truth=longer
+# {us:.0f} µs instead of {was:.0f}. Everything may overlap now, and nothing does. In turn, Python was just ahead of the device. Now it makes {calls:.0f} calls for a batch, four of them for events, and by the time it has asked for the next copy, the kernels before it are over.
+
+# %% [markdown] id=ahead-read
+# ### When does it pay?
+#
+# When a step takes longer than Python needs to ask for it, as in the exercise, and as in all training of large models. Ours is over in 26 µs, so we'll train in turn. Look at the host's lane before you hide a copy: if it's full, what you need is fewer calls.
+
+# %% [markdown] id=live
+# ## Forty steps
+#
+# Now let it learn, from the start again, since we've trained it a little by measuring. To watch the loss, somebody has to bring it to the host, and whoever waits for it stops everything. So each fifth step has its loss copied to a place of its own, and while that's on its way, the next steps are already in the queue. Python draws the loss of five steps ago.
+
+# %% id=train
+start = {"mean": a["mean"], "square": a["square"], "w": weights}
+zeros = np.zeros((TOKENS, SIZE), np.float32)
+for name, array in start.items():
+    was = first_w if name == "w" else zeros
+    agt.memcpy(array.borrow(), agt.pin(was)).sync_on(stream)
+
+at = {}  # the losses on the host, by step, each with an event behind its copy
+
+
+def draw(number):
+    """Enqueue the copy of this step's loss, and draw the one of five steps ago."""
+    if number % 5 == 0:
+        out = agt.pinned(1)
+        agt.d2h(a["loss"].borrow(), out=out).async_on(stream)
+        at[number] = out, stream.record()
+        if number - 5 in at:
+            late(number - 5)
+
+
+def late(number):
+    """Wait for the loss of a step, and draw it."""
+    out, mark = at[number]
+    mark.synchronize()
+    print(f"step {number:2}  {float(out[0]):5.2f}  {'#' * round(4 * float(out[0]))}")
+
+
+in_turn(batches(41), draw)
+late(40)
+
+# %% [markdown] id=sing-text
+# Forty steps of a few kernels. Does it sing? And what is a stream now?
+
+# %% id=sing
+say("Row", tokens=14)
+say("A stream is", tokens=11)
+
+# %% id=sing-check tags=asserts
+last_loss = float(at[40][0][0])
+if device.simulated:
+    assert float(at[0][0][0]) > 12
+    assert last_loss < 0.1
+
+# %% [markdown] id=exercise-live
+# ### Exercise: drawn live
+#
+# `step()` describes a step, and `loss` is a device array with one number, which each step overwrites. Write `watched`: `rounds` times `every` steps, and after each round `draw(number)` with the loss at its end, a `float`. The device may never wait for `draw`: when you draw the loss of a round, the next round is already in the queue.
+
+# %% id=17-live starter
+def watched(step, loss, rounds, every, stream, draw):
+    for _ in range(rounds):
+        for _ in range(every):
+            step().async_on(stream)
+        draw(float(agt.d2h(loss.borrow()).sync_on(stream)[0]))
+
+# %% id=17-live solution
+def watched(step, loss, rounds, every, stream, draw):
+    waiting = []
+    for _ in range(rounds):
+        for _ in range(every):
+            step().async_on(stream)
+        out = agt.pinned(1)
+        agt.d2h(loss.borrow(), out=out).async_on(stream)
+        waiting.append((out, stream.record()))
+        if len(waiting) == 2:
+            out, mark = waiting.pop(0)
+            mark.synchronize()
+            draw(float(out[0]))
+    out, mark = waiting.pop()
+    mark.synchronize()
+    draw(float(out[0]))
+
+# %% id=17-live hints
+# Draw one round late: enqueue a round, and then draw the loss of the round before.
+#
+# Each round needs a pinned array of its own, or the next copy writes over a number that you haven't drawn. `mark = stream.record()` behind the copy, and `mark.synchronize()` waits for that copy and for nothing behind it.
+#
+# Keep pairs `(out, mark)` in a list. When there are two, take the first, wait for its mark, and draw. After the loop one is left.
+
+# %% id=17-live explanation
+# You hear everything one round late, and the GPU never notices that you're listening. Training that prints its loss after each step, by `loss.item()`, waits after each step: it's the commonest way to make a fast GPU slow.
+
+# %% id=17-live-check
+check("17-live", watched)
+
+# %% [markdown] id=rate-text
+# ### A rate on a list
+#
+# Good training lets its rate fall. But our step is a graph, and `rate` was packed into it when it was captured. Would you capture forty graphs?
+
+# %% [markdown] id=exercise-rate
+# ### Exercise: a rate that falls
+#
+# `make(rate)` describes a step that reads its rate from `rate`, a device array of one float. Write `falling`: a step for each number in the list `rates`, in order, with a single capture, and without the host waiting between the steps. Return when all is done.
+
+# %% id=17-rate starter
+def falling(make, rates, stream):
+    for number in rates:
+        rate = agt.full(1, number).sync_on(stream)
+        make(rate).graph_on(stream).launch().sync_on(stream)
+
+# %% id=17-rate solution
+def falling(make, rates, stream):
+    given = agt.pin(np.array(rates, np.float32))
+    rate = agt.zeros(1).sync_on(stream)
+    graph = make(rate).graph_on(stream)
+    for i in range(len(rates)):
+        graph.update(agt.memcpy(rate.borrow(), given[i : i + 1]))
+        graph.launch().async_on(stream)
+    stream.synchronize()
+
+# %% id=17-rate hints
+# The graph reads `rate` at its address, so make that array once, and change what's in it.
+#
+# If you write all rates into one pinned array, none of them has to change while a copy may still be reading it.
+#
+# `graph.update(agt.memcpy(rate.borrow(), given[i : i + 1]))` before each `graph.launch().async_on(stream)`
+
+# %% id=17-rate explanation
+# A list says where things are, and not what they are. (With one pinned number that Python overwrites, you'd have to wait for each copy first, or the step gets a later rate than its own.)
+
+# %% id=17-rate-check
+check("17-rate", falling)
+
+# %% [markdown] id=forgotten
+# ## What did it forget?
+#
+# It sings. Here is a sentence of the course that it knew by heart. We measure how surprised it is by that, before the song and after it.
+
+# %% id=known
+sentence = (
+    "A stream is a queue for the device. "
+    "op.async_on(stream) puts an operation into it"
+)
+known = [0, *model.encode(sentence)]
+known_features = agt.data.reference_features(model, known[:-1]).astype(np.float32)
+known_right = np.array(known[1:])
+knew = in_numpy(first_w, known_features, known_right)
+print(f"Before: {knew:.2f} on the course, {before:.1f} on the song.")
+
+# %% id=17-forgot guess
+# After forty steps on nothing but the song: what's its loss on this sentence?
+#
+# - `kept`: as before, since nobody touched what it knew
+# - `some`: up to 2
+# - `half`: 2 to 6.24
+# - `gone`: more than somebody who knows nothing
+
+# %% id=17-forgot reveal
+after_w = agt.d2h(weights.borrow()).sync()
+after, forgot = in_numpy(after_w, features, right), in_numpy(after_w, known_features, known_right)
+bounds = {"kept": knew + 0.1, "some": 2, "half": 6.24}
+verdict = next((name for name, most in bounds.items() if forgot < most), "gone")
+reveal("17-forgot", verdict, song=after, known=forgot)
+
+# %% id=17-forgot told truth=half
+# {known:.1f}, and on the song it's {song:.2f}. Nobody told the layer to keep anything. Its rows are shared by all that it says, and each step moved them to where the song wants them. What the layers before it know is all still there, but the last one has half forgotten how to say it. (People who fine-tune a model mix in some of what it knew, or train so little of it that it can't forget much.)
+
+# %% [markdown] id=snapshot
+# ### Keep a copy
+#
+# Had we only kept a copy! People who train for weeks take a **snapshot** of the weights now and then. But the weights don't hold still: while a copy is on its way to the host, the next step already changes them, and what arrives is half old and half new. It looks fine. It just isn't a model that ever existed.
+
+# %% id=snapshot-race
+with agt.using("sim"):
+    here, there = agt.create_stream(), agt.create_stream()
+    w, saved = agt.ones(4096, name="w").sync(), agt.pinned(4096)
+    agt.d2h(w.borrow(), out=saved).async_on(there)
+    try:
+        agt.relu(4096, w.borrow(), w.borrow().partition(256)).async_on(here)
+    except agt.errors.StreamRaceError as error:
+        print(error)
+
+# %% [markdown] id=exercise-snapshot
+# ### Exercise: a snapshot
+#
+# `step()` changes `weights`. Write `train`: `every` steps, then a snapshot into the first of the pinned arrays `hosts`, then again `every` steps, and so on, until all are full. Each holds the weights as they were at its moment. Steps go to `stream`, and no step waits for a copy to the host: these go to `other`. There's one array `spare` on the device, as large as the weights. Return when all is done.
+
+# %% id=17-snapshot starter
+def train(step, weights, spare, hosts, every, stream, other):
+    for host in hosts:
+        for _ in range(every):
+            step().async_on(stream)
+        agt.d2h(weights.borrow(), out=host).async_on(other)
+    stream.synchronize()
+    other.synchronize()
+
+# %% id=17-snapshot solution
+def train(step, weights, spare, hosts, every, stream, other):
+    for host in hosts:
+        for _ in range(every):
+            step().async_on(stream)
+        stream.wait_event(other.record())
+        agt.memcpy(spare.borrow(), weights.borrow()).async_on(stream)
+        other.wait_event(stream.record())
+        agt.d2h(spare.borrow(), out=host).async_on(other)
+    stream.synchronize()
+    other.synchronize()
+
+# %% id=17-snapshot hints
+# A copy within the device is short. Let it stand between two steps on `stream`, and copy *that* to the host.
+#
+# `spare` is used again and again: the next copy into it has to wait until the one to the host is done.
+#
+# In each round: the steps; `stream.wait_event(other.record())`; the copy into `spare`; `other.wait_event(stream.record())`; the copy to the host on `other`.
+
+# %% id=17-snapshot explanation
+# The steps only wait for the short copy, and, if snapshots come faster than the road can carry them, for `spare`. With more spares they'd wait later.
+
+# %% id=17-snapshot-check
+check("17-snapshot", train)
+
+# %% [markdown] id=key-points
+# ## Key points
+#
+# - Loss is surprise. A model that's sure and wrong has more of it than one that knows nothing.
+# - A training step is a fixed list of kernels, so it's a graph. What changes from step to step (the batch, the rate) lies at a fixed place, and is put there before the launch.
+# - Read ahead: two arrays and two events let the next batch travel while this one is being worked on. It pays when a step takes longer than Python's calls.
+# - Watch one round late. Each number that you look at needs a place of its own until you've looked.
+# - What changes all the time leaves as a snapshot: a short copy within the device, and then a long one that nobody waits for.
+# - A model learns what you show it, and forgets what you don't.
+#
+# **Next:** [18_token_by_token](18_token_by_token.ipynb) makes it talk faster.
+
+# %% id=score
+score("17")
+
+# %% id=progress
+progress("17")
+
+# %% [markdown] id=encores
+# ## Encores
+#
+# *How the whole model was trained.*
+#
+# ### A curve that turns
+#
+# `tools/train_language_model.py` trained all layers in 9,000 steps, on the pages that you have read. Some of the text was set aside, and the model never saw it. The package has the recorded curve.
+
+# %% id=17-turn guess within=0.4
+# At which of the 9,000 steps was the loss on the text set aside the smallest?
+
+# %% id=17-turn reveal
+number, seen, aside = model.curve.T
+turn = int(number[aside.argmin()])
+
+
+def draw_curve():
+    figure, axes = plt.subplots(figsize=(8, 3.5), layout="constrained")
+    axes.plot(number, seen, "o-", markersize=3, label="text it learned from")
+    axes.plot(number, aside, "s--", markersize=3, label="text set aside")
+    axes.axhline(np.log(512), color="0.4", linestyle=":", label="somebody who knows nothing")
+    axes.set(xlabel="step", ylabel="loss", ylim=(0, None))
+    axes.legend()
+    shown(
+        figure,
+        "Two curves over 9,000 steps. The loss on the text that it learned from falls to 0.1. On the "
+        "text set aside it falls at first, turns soon, and rises above that of somebody who knows "
+        "nothing.",
+    )
+    print(f"It ends at {seen[-1]:.2f} and {aside[-1]:.1f}; the smallest was {aside.min():.2f}.")
+
+
+reveal("17-turn", turn, draw_curve)
+
+# %% id=17-turn told truth=600
+# Any textbook would have stopped there. That model had the better loss, and babbled. The one in the package can recite, and recites sense. It's an overfitted model, and we wouldn't use it for anything but this.
+
+# %% [markdown] id=two-gpus
+# ### And on two GPUs?
+#
+# Each GPU would get half of a batch and work out its own gradients, of all 670,000 weights. Before anybody may step, both need the sum: that's an all-reduce of 2.7 MB in each step, and [15_several_gpus](15_several_gpus.ipynb) shows how to send the last layer's part while the first layers still compute. For a model as small as this one it wouldn't pay: half a batch takes a GPU as long as a whole one, because the kernels are too short to fill it.
+
+# %% id=two-gpus-numbers
+count = sum(w.size for w in model.weights.values())
+print(f"{count:,} weights, {4 * count / 1e6:.1f} MB of gradients a step")
+
+# %% id=encore-check tags=asserts
+assert 600_000 < count < 700_000
+assert seen[-1] < 0.2
+assert aside[-1] > np.log(512)
+
+# %% id=score-encores
+score("17")

@@ -181,7 +181,7 @@ agt.compare_timelines(
 # %% [markdown] id=pinned-on-a-gpu-read
 # That was an expensive thing to forget: 1707 µs instead of 538. In the upper picture, each upload keeps Python busy for some 240 µs. So by the time the next chunk sets out, the one before is already back, and the two directions never overlap. The uploads themselves are slower, too: 186 µs each instead of about 80.
 #
-# And here our model is wrong. The real driver copies piece by piece, and each piece may travel to the device while the driver copies the next. So an upload begins while Python is still in the call, and the call and the upload together take about 265 µs. In our model the upload begins only after the call, and together they take 500.
+# And here our model is wrong. It lets the upload begin only when the call is over, and so the two together take 500 µs. The real driver copies piece by piece, and while it copies one piece, the one before may already travel to the device. So the upload begins during the call, and the two together take about 265.
 
 # %% id=pinned-on-a-gpu-check tags=asserts
 pair = pageable_h200, pinned_h200
@@ -328,7 +328,7 @@ reveal("02b-engines", " ".join(sorted(ends, key=ends.get)), picture, **ends)
 # %% id=02b-engines told truth="up1 down up2"
 # They end at {up1:.0f}, {down:.0f} and {up2:.0f} µs.
 #
-# For our purposes there are two copy engines, like a road with one lane in each direction. In the lower lanes you see which engine does what, and `s1` means that the work came from stream 1. Three streams, but both uploads go the same way, so one has to wait behind the other. The download has a lane to itself. (On a real GPU, the bars of the uploads may overlap, because there a bar may begin while its copy still waits for the engine.)
+# For our purposes there are two copy engines, like a road with one lane in each direction. In the lower lanes you see which engine does what, and `s1` means that the work came from stream 1. Three streams, but both uploads go the same way, so one has to wait behind the other. The download has a lane to itself. (On a real GPU you may see the two uploads' bars overlap: there, a bar may begin before the engine gets to its copy.)
 #
 # Now think of our first picture. While all the data were on their way in, the lane out was empty, and then the other way round. That's the waste we were looking for.
 
@@ -466,13 +466,21 @@ reveal("02b-best", min(makespans, key=makespans.get), picture, times=times)
 # %% id=02b-best told truth=3
 # It takes {times}.
 #
-# Two or three chunks help a lot. But after that it gets *worse*, and eight chunks take longer than one. That has two reasons. A fourth chunk has to queue behind the first, on the same stream. And every chunk costs Python the same calls, no matter how small it is. With eight, the host's lane is full from start to end, and the engines wait for Python. **Cut until the ends are short, and then stop.** A chunk is large enough if copying it takes longer than submitting it.
+# Two or three chunks help a lot. But after that it gets *worse*, and eight chunks take longer than one. The streams aren't to blame: on four of them, four chunks take just as long. It's Python. Every chunk costs it the same 45 µs of calls, no matter how small the chunk is. Copying a third of the data takes 51 µs, so Python stays ahead of the engine. Copying a quarter takes only 39, so each upload waits for its call. With eight chunks, the host's lane is full from start to end. **Cut until the ends are short, and then stop.** A chunk is large enough if copying it takes longer than submitting it.
 
 # %% id=explore-check tags=asserts
 assert round(makespans[1]) == 324
 assert all(program(chunks, streams=1).metrics().makespan > 323 for chunks in found)
 assert min(makespans, key=makespans.get) == 3
 assert makespans[8] > makespans[1]
+assert program(4, streams=4).metrics().makespan == makespans[4]
+for chunks, copied_us, waits in [(3, 51, False), (4, 39, True)]:
+    ups, asked = (found[chunks].find(name) for name in ("h2d", "enqueue h2d"))
+    assert all(round(up.duration) == copied_us for up in ups)
+    assert all(round(b.start - a.start) == 45 for a, b in pairwise(asked))
+    # Does the engine stand idle until the call is over?
+    late = [a.end < call.end for a, call in zip(ups, asked[1:], strict=False)]
+    assert all(late) if waits else not any(late)
 eight = found[8]
 calls = [span for span in eight if span.kind == "call"]
 assert max(s.end for s in calls) - min(s.start for s in calls) > max(eight.metrics().engine_busy.values())

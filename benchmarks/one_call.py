@@ -53,7 +53,7 @@ async def measure() -> dict[str, Counter[Where]]:
                 await counted((await agt.full((N,), float(turn))).share(), way)
                 await counted(same, way)
             found[f"{way}, arguments seen before"] = await counted(same, way)
-            new = (await agt.full((N,), -1.0)).share()
+            new = (await agt.full((N,), -1.0 - len(found))).share()
             found[f"{way}, new arguments"] = await counted(new, way)
     return found
 

@@ -392,7 +392,7 @@ class Device:
         target = self.own(stream)
         group = self.caller.group()
         access = target.access(piece.name, group, piece.tells)
-        shared = piece.on_host()
+        shared = _on_host(piece)
         self._touch(piece, shared, access, target.clock)
         does = "launch" if piece.kind == "kernel" else "enqueue"
         call = graph_call if in_graph else self.call(f"{does} {piece.name}", piece.cost)
@@ -458,7 +458,7 @@ class Device:
             if piece.decides is not None:
                 cause.ready = ended
                 chosen, again = piece.decides()
-                coming = [self._command(p, p.on_host(), cause) for p in chosen]
+                coming = [self._command(p, _on_host(p), cause) for p in chosen]
                 if again:
                     coming.append(self._command(piece, uses, cause, turn + 1))
                 target.queue.waiting.extendleft(reversed(coming))
@@ -502,3 +502,18 @@ class Device:
         if not isinstance(stream, Stream) or stream.device is not self:
             raise DeviceMismatchError(f"{stream!r} is not a stream of {self.name}")
         return stream
+
+
+def _on_host(piece: EnginePiece) -> list[HostUse]:
+    """The parts of the host's memory that a piece of work touches."""
+    talks, out = piece.tells, list[HostUse]()
+    for writes, memories in ((False, piece.reads), (True, piece.writes)):
+        for memory in memories:
+            if (cells := memory.cells).mapped:
+                alone = talks is None or not (talks.waits or memory.place in talks.by)
+                out.append((cells.data, cells.name, writes, alone))
+    if piece.lent is not None:
+        out.append((piece.lent, piece.writes[0].cells.name, False, True))
+    if piece.fills is not None:
+        out.append((piece.fills, piece.reads[0].cells.name, True, True))
+    return out

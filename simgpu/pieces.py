@@ -57,20 +57,6 @@ class EnginePiece:
     # Of a collective: the parts of other ranks and their streams, which fork from its own and join it again.
     others: Sequence[tuple[Any, EnginePiece]] = ()
 
-    def on_host(self) -> list[HostUse]:
-        """The parts of the host's memory that it touches."""
-        talks, out = self.tells, list[HostUse]()
-        for writes, memories in ((False, self.reads), (True, self.writes)):
-            for memory in memories:
-                if (cells := memory.cells).mapped:
-                    alone = talks is None or not (talks.waits or memory.place in talks.by)
-                    out.append((cells.data, cells.name, writes, alone))
-        if self.lent is not None:
-            out.append((self.lent, self.writes[0].cells.name, False, True))
-        if self.fills is not None:
-            out.append((self.fills, self.reads[0].cells.name, True, True))
-        return out
-
 
 # What is moved within the device needs next to no places where it is little, and yet queues for one behind
 # kernels whose blocks do not all have one: in recordings of an H200 fills wait for as long as kernels do.

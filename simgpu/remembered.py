@@ -3,8 +3,9 @@
 Lessons run a pipeline again and again: on one stream and on four, to warm up and to measure, and each
 attempt at an exercise once more. Interpreting is by far the slowest thing that we do. The same kernel on
 the same bytes does the same, and to compare bytes takes a thousandth of what it takes to interpret what
-reads them. So launches are kept, with the bytes before and after them. Comparing the bytes,
-and not a version of each array, also finds inputs that were copied anew. What else a result depends on has
+reads them. So launches are kept, with the bytes before and after them. They are found by a checksum of the
+bytes, and then compared. A version of each array would be less work, but an input that was copied anew has
+a new version and the same bytes. What else a result depends on has
 to be in the key, and where it can't be, because a kernel follows addresses or waits for others, the launch
 isn't kept.
 """
@@ -15,6 +16,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
+from weakref import WeakValueDictionary
 
 from simgpu.cuda_c import GlobalMemory, LaunchResult, MemoryState
 from simgpu.sampled_reference import Values
@@ -23,17 +25,17 @@ Done = tuple[LaunchResult, str | None]  # how its values were computed, if in no
 
 ROOM = 128 << 20  # bytes of launches that are kept in all
 LARGEST = 32 << 20  # bytes of the memory that one launch is given
-EACH = 8  # launches of one kind that are kept: each is compared with
 OVERHEAD = 16 << 10  # bytes of a launch besides its arrays, of which it may have none
 
 
 @dataclass(frozen=True, eq=False)
-class _PendingLaunch:
+class _PastLaunch:
     """The contents of some memories before a launch, and of those that it changed after it."""
 
     before: list[MemoryState]
     after: list[MemoryState | None]
     done: Done
+    nbytes: int  # what it takes, without what another launch had kept before
 
 
 class Remembered:
@@ -42,7 +44,9 @@ class Remembered:
     def __init__(self, room: int = ROOM) -> None:
         self.room = room
         self.used = 0
-        self._launches: OrderedDict[Hashable, list[_PendingLaunch]] = OrderedDict()
+        self._launches: OrderedDict[Hashable, _PastLaunch] = OrderedDict()
+        # What several launches were given, such as weights, is kept once.
+        self._states: WeakValueDictionary[Hashable, MemoryState] = WeakValueDictionary()
         self._lock = threading.Lock()
 
     def run(
@@ -65,33 +69,33 @@ class Remembered:
             order[id(v)] if isinstance(v, GlobalMemory) else v and (v.dtype.char, v.tobytes())
             for v in values
         ]
-        shapes = [(memory.nbytes, memory.readonly) for memory in memories]
-        key = (kind, tuple(given), tuple(shapes))
-        if sum([nbytes for nbytes, _ in shapes]) > LARGEST:
+        if sum([memory.nbytes for memory in memories]) > LARGEST:
             return execute()
+        sums = [memory.checksum() for memory in memories]
+        key = (kind, tuple(given), tuple(sums))
         with self._lock:
-            known = list(self._launches.get(key, ()))
-        before: list[MemoryState | None] = [None] * len(memories)
-        for launch in known:
-            held = [*map(GlobalMemory.holds, memories, launch.before)]
-            if all(held):
-                for memory, state in zip(memories, launch.after, strict=True):
-                    if state is not None:
-                        memory.become(state)
-                with self._lock:
-                    if key in self._launches:
-                        self._launches.move_to_end(key)
-                return launch.done
-            # What another launch has kept of an array, such as weights, is kept once.
-            same = zip(before, held, launch.before, strict=True)
-            before = [state if holds else mine for mine, holds, state in same]
-        states = [state or memory.state() for state, memory in zip(before, memories, strict=True)]
-        done = execute()
-        after = [
-            None if memory.holds(state) else memory.state()
-            for memory, state in zip(memories, states, strict=True)
-        ]
-        self._keep(key, _PendingLaunch(states, after, done))
+            known = self._launches.get(key)
+        if known is not None and all(map(GlobalMemory.holds, memories, known.before)):
+            for memory, state in zip(memories, known.after, strict=True):
+                if state is not None:
+                    memory.become(state)
+            with self._lock:
+                if key in self._launches:
+                    self._launches.move_to_end(key)
+            return known.done
+        before, nbytes = list[MemoryState](), OVERHEAD
+        for memory, checksum in zip(memories, sums, strict=True):
+            state = self._states.get(checksum)
+            if state is None or not memory.holds(state):
+                state = self._states[checksum] = memory.state()
+                nbytes += state.nbytes
+            before.append(state)
+        done, after = execute(), list[MemoryState | None]()
+        for memory, state in zip(memories, before, strict=True):
+            changed = None if memory.holds(state) else memory.state()
+            after.append(changed)
+            nbytes += 0 if changed is None else changed.nbytes
+        self._keep(key, _PastLaunch(before, after, done, nbytes))
         return done
 
     def clear(self) -> None:
@@ -100,21 +104,14 @@ class Remembered:
             self._launches.clear()
             self.used = 0
 
-    def _keep(self, key: Hashable, launch: _PendingLaunch) -> None:
+    def _keep(self, key: Hashable, launch: _PastLaunch) -> None:
         with self._lock:
-            launches = self._launches.pop(key, [])
-            self.used -= _nbytes(launches)
-            launches = self._launches[key] = [*launches[1 - EACH :], launch]
-            self.used += _nbytes(launches)
+            replaced = self._launches.pop(key, None)
+            self.used += launch.nbytes - (0 if replaced is None else replaced.nbytes)
+            self._launches[key] = launch
             while self.used > self.room:
                 _, oldest = self._launches.popitem(last=False)
-                self.used -= _nbytes(oldest)
+                self.used -= oldest.nbytes
 
 
 LAUNCHES = Remembered()  # of all simulated devices of the process
-
-
-def _nbytes(launches: list[_PendingLaunch]) -> int:
-    """What they keep: of arrays some keep one together."""
-    states = {id(s): s for launch in launches for s in (*launch.before, *launch.after) if s}
-    return OVERHEAD * len(launches) + sum([state.nbytes for state in states.values()])

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Any, Generic, TypeVar, cast
 
-from asyncgpu_tutor.arrays.handles import DeviceArray
+from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
 from asyncgpu_tutor.arrays.host import Lent, deliver
 from asyncgpu_tutor.devices.protocol import Event, Stream
 from asyncgpu_tutor.errors import DeviceError, KernelFault, UpstreamError
@@ -32,7 +32,7 @@ from asyncgpu_tutor.traces import nvtx
 from asyncgpu_tutor.traces.spans.tag import CURRENT, forbid_nested_wait
 
 T = TypeVar("T")
-_ARRAYS = {DeviceArray}  # what most launches yield, and what nothing takes the place of
+_ARRAYS = {DeviceArray, Partition}  # what most launches yield, and what nothing takes the place of
 SubmissionBody = Callable[[ExecutionContext], T]
 
 # Submissions that nobody has seen complete yet: they keep what the device still uses alive. Somebody may ask
@@ -96,7 +96,7 @@ class Submission(Run, Generic[T]):
         for check in self.checks:
             check()
         parts = cast("tuple[Any, ...]", handles)
-        if type(handles) is tuple and {*map(type, parts)} == _ARRAYS:
+        if type(handles) is tuple and {*map(type, parts)} <= _ARRAYS:
             return cast("T", handles)
         return deliver(handles)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from simgpu.cuda_c import GlobalMemory, compile_source
 from simgpu.errors import DeviceAssertError, UninitialisedReadError
 from simgpu.launches import LoadedKernel
-from simgpu.remembered import EACH, OVERHEAD, Remembered
+from simgpu.remembered import OVERHEAD, Remembered
 
 SOURCE = """
 __device__ int launches;
@@ -133,9 +133,12 @@ def test_what_is_printed_is_printed_again() -> None:
     assert kernel.interpreted == 1
 
 
-def test_of_one_kind_the_latest_are_kept() -> None:
-    kernel = Kernel()
-    weights = memory(1.0)
+def test_what_was_used_longest_ago_goes_and_weights_are_kept_once() -> None:
+    kernel, weights, most = Kernel(), memory(1.0), 8
+    taken = (
+        OVERHEAD + 4 * N + 2 * 16
+    )  # an output, before and after; the counter; and the weights, once
+    kernel.remembered.room = most * (taken + 4 * N) + 4 * N
 
     def run(value: float) -> int:
         kernel.reset()
@@ -143,11 +146,9 @@ def test_of_one_kind_the_latest_are_kept() -> None:
         kernel(np.uint32(N), np.float32(1.0), weights, memory(value))
         return kernel.interpreted - before
 
-    assert [run(value) for value in range(EACH + 1)] == [1] * (EACH + 1)
-    assert [run(value) for value in range(1, EACH + 1)] == [0] * EACH
-    assert run(0) == 1  # the oldest had to go
-    # The weights are kept once, not with each launch.
-    assert kernel.remembered.used < EACH * (OVERHEAD + 3 * 4 * N)
+    assert [run(value) for value in range(1, most + 2)] == [1] * (most + 1)
+    assert [run(value) for value in range(2, most + 2)] == [0] * most
+    assert run(1) == 1  # the oldest had to go
 
 
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=30), st.integers(1, 6))

@@ -6,6 +6,7 @@ from collections import deque
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -105,6 +106,11 @@ class GlobalMemory:
         """A copy of what it holds."""
         shadow = None if self.fully_initialised else self.shadow.view(np.uint64).copy()
         return MemoryState(self._room.view(np.uint64).copy(), shadow)
+
+    def checksum(self) -> tuple[object, ...]:
+        """What two that hold the same have in common, and other two hardly ever."""
+        shadow = None if self.fully_initialised else crc32(self.shadow)
+        return self.nbytes, self.readonly, crc32(self._room), shadow
 
     def holds(self, state: MemoryState) -> bool:
         """Tell whether it holds the same bytes, and is written in the same places."""

@@ -118,7 +118,7 @@ class Engine:
 
     def run_until(self, limit: float, *, ask: bool = True) -> None:
         """Simulate up to and including `limit` us; unless we `ask`, nobody sees what the host has written."""
-        if ask:
+        if ask and self._running:
             self._ask_host()
         while self._step(limit):
             pass
@@ -127,7 +127,8 @@ class Engine:
 
     def run_to(self, *events: EngineEvent) -> bool:
         """Simulate until one of `events` has passed; False if none ever will."""
-        self._ask_host()
+        if self._running:
+            self._ask_host()
         while True:
             if Held.arrived is not None:
                 let_through()

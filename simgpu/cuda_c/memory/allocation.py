@@ -109,8 +109,8 @@ class GlobalMemory:
 
     def checksum(self) -> tuple[object, ...]:
         """What two that hold the same have in common, and other two hardly ever."""
-        shadow = None if self.fully_initialised else crc32(self.shadow)
-        return self.nbytes, self.readonly, crc32(self._room), shadow
+        shadow = None if self.fully_initialised else crc32(self.shadow.data)
+        return self.nbytes, self.readonly, crc32(self._room.data), shadow
 
     def holds(self, state: MemoryState) -> bool:
         """Tell whether it holds the same bytes, and is written in the same places."""

@@ -79,12 +79,8 @@ class Seating:
     op: int | None = None  # the number of its operation, as spans of a trace have it
 
 
-@dataclass(frozen=True)
-class _Round:
-    """A record of who comes, and the graph of a step that reads it and writes what is said."""
-
-    record: npt.NDArray[np.int32]
-    run: Callable[[ExecutionContext], Any]
+# A record of who comes, and the graph of a step that reads it and writes what is said.
+_Round = tuple[npt.NDArray[np.int32], Callable[[ExecutionContext], Any]]
 
 
 class Conversations:
@@ -166,9 +162,14 @@ class Conversations:
             await self._work
 
     def hang_up(self) -> None:
-        """End all that's still being said, soon: leaving the block waits for that."""
+        """End all that's being said, at once; the step that's under way is waited for by leaving the block."""
         self.closed = self.closed or UsageError(_CLOSED)
+        sat = [talk for step in self.steps for talk in step.seats if talk is not None]
+        for talk in [*self._line, *sat]:
+            talk.end(fresh(self.closed))
+        self._line, self._seats = {}, [None] * self.slots
         self._called.set()
+        self._look_up()
 
     async def step(self) -> bool:
         """Wait until the host has looked at another step; false if nobody talks."""
@@ -181,7 +182,7 @@ class Conversations:
         record, said = made.record(), agt.pinned(self.slots, np.int32)
         heard = agt.d2h(made.arrays["token"].borrow(), out=said)
         step = agt.zip(made.admit(record), made.fused_step(), heard).last().named("step")
-        return _Round(record, step.graph_on(self._stream)._enqueue)
+        return record, step.graph_on(self._stream)._enqueue
 
     # ------------------------------------------------------------------ those who talk
     def say(
@@ -277,29 +278,23 @@ class Conversations:
                     self._called.clear()
                     await self._called.wait()
         except Exception as error:  # noqa: BLE001 - whatever it is, it's told to everybody who waits
-            self.closed = error
+            self.closed = self.closed or error
         finally:
-            # A cancelled task comes here, too, and an interrupt.
-            self.closed = self.closed or UsageError(_CLOSED)
-            sat = [talk for step in self.steps for talk in step.seats if talk is not None]
-            for talk in [*self._line, *sat]:
-                talk.end(fresh(self.closed))
-            self._line, self._seats = {}, [None] * self.slots
-            self._look_up()
+            self.hang_up()  # a cancelled task comes here, too, and an interrupt
             # What's on its way still writes to the memory of a round. If it fails, that was said above.
             await asyncio.gather(*(future for _, future in under_way), return_exceptions=True)
 
     def _launched(self) -> tuple[Seating, agt.DeviceFuture[npt.NDArray[np.int32]]]:
         """Seat who waits, and put a step onto the stream."""
-        round_ = next(self._rounds)  # the host has looked at its last step
-        round_.record[:, 0] = 0
+        record, run = next(self._rounds)  # the host has looked at their last step
+        record[:, 0] = 0
         for slot in range(self.slots):
             if self._seats[slot] is None and self._line:
                 talk = self._seats[slot] = next(iter(self._line))
                 del self._line[talk]
-                self._made.seat(round_.record, slot, talk.prompt, talk.last, talk.seed, talk.heat)
+                self._made.seat(record, slot, talk.prompt, talk.last, talk.seed, talk.heat)
             elif slot in self._left:
-                self._made.leave(round_.record, slot)
+                self._made.leave(record, slot)
         self._left.clear()
         step = Seating(tuple(self._seats))
         self.steps.append(step)
@@ -309,9 +304,9 @@ class Conversations:
                 # That this is its last step is known before anybody looks.
                 if talk.launched == talk.last:
                     self._seats[slot] = None
-        run = submit(round_.run, self._stream, None, "step")
-        step.op = run.op
-        return step, agt.DeviceFuture.of(run)
+        submission = submit(run, self._stream, None, "step")
+        step.op = submission.op
+        return step, agt.DeviceFuture.of(submission)
 
     def _tell(self, step: Seating, said: npt.NDArray[np.int32]) -> None:
         """Give each token of a step to whoever sat there then."""

@@ -22,11 +22,16 @@ from asyncgpu_tutor.commands.serve.answers import Answer, error_response
 from asyncgpu_tutor.commands.serve.questions import MODEL_NAME, ApiError, read_question
 from asyncgpu_tutor.commands.serve.seat_timeline import SeatTimeline
 from asyncgpu_tutor.commands.serve.serve_metrics import ServeMetrics
+from asyncgpu_tutor.errors import AsyncGpuError
 from asyncgpu_tutor.language import Conversations
 
+_ERRORS = ApiError, HTTPException, AsyncGpuError, TimeoutError, Exception
 _MOST_BYTES = 64 * 1024  # of a question
 _READ_S = 10.0  # until all of a question has to be there
 _PAGE = Path(__file__).with_name("page.html")
+_FROM_HERE = (
+    "default-src 'self' 'unsafe-inline'; img-src blob: data:"  # the page needs nothing else
+)
 
 
 def application(
@@ -70,30 +75,19 @@ def application(
         return Response(metrics.text(), media_type="text/plain; version=0.0.4")
 
     async def picture(request: Request) -> Response:
-        try:
-            with anyio.fail_after(_READ_S):
-                drawn = await pictures.draw()
-        except TimeoutError as error:
-            raise ApiError.of(error) from error
+        with anyio.fail_after(_READ_S):
+            drawn = await pictures.draw()
         if drawn is None:
             return Response(status_code=204)
         return Response(drawn, media_type="image/svg+xml", headers={"Cache-Control": "no-store"})
 
     async def page(request: Request) -> Response:
-        return FileResponse(
-            _PAGE,
-            headers={
-                "Content-Security-Policy": "default-src 'self' 'unsafe-inline'; img-src blob: data:"
-            },
-        )
+        return FileResponse(_PAGE, headers={"Content-Security-Policy": _FROM_HERE})
 
     async def failed(request: Request, error: Exception) -> Response:
-        if isinstance(error, HTTPException):
-            error = ApiError(str(error.detail), error.status_code)
-        elif not isinstance(error, ApiError):
-            error = ApiError("something went wrong in the server", 500)
-        metrics.requests.labels(str(error.status)).inc()
-        return error_response(error)
+        told = ApiError.of(error)
+        metrics.requests.labels(str(told.status)).inc()
+        return error_response(told)
 
     return Starlette(
         routes=[
@@ -106,7 +100,7 @@ def application(
             Route("/timeline.svg", picture),
         ],
         middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))],
-        exception_handlers={ApiError: failed, HTTPException: failed, Exception: failed},
+        exception_handlers=dict.fromkeys(_ERRORS, failed),
         lifespan=life,
     )
 
@@ -125,9 +119,7 @@ async def _body(request: Request) -> bytes:
                 if len(body) > _MOST_BYTES:
                     raise ApiError(f"a request has at most {_MOST_BYTES} bytes", 413)
     except TimeoutError:
-        raise ApiError(
-            f"the body of the request wasn't there within {_READ_S:.0f} s", 408
-        ) from None
+        raise ApiError(f"the body wasn't there within {_READ_S:.0f} s", 408) from None
     except ClientDisconnect:
         raise ApiError("the client went away while it was asking", 400) from None
     return bytes(body)

@@ -16,27 +16,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
+from starlette.exceptions import HTTPException
+
 from asyncgpu_tutor.data import LanguageModel
 from asyncgpu_tutor.data.language import END
-from asyncgpu_tutor.errors import ServerBusyError, UsageError
+from asyncgpu_tutor.errors import AsyncGpuError, ServerBusyError, UsageError
 
 MODEL_NAME = "asyncgpu-tutor"
 _IGNORED = {"user", "metadata", "store", "safety_identifier", "prompt_cache_key"}
 # What is the same as not to say it; more than that we don't have.
-_NEUTRAL: Mapping[str, tuple[object, ...]] = {
-    "n": (1,),
-    "best_of": (1,),
-    "top_p": (1,),
-    "presence_penalty": (0,),
-    "frequency_penalty": (0,),
-    "stop": ([], ""),
-    "logprobs": (False, 0),
-    "logit_bias": ({},),
-    "echo": (False,),
-    "suffix": ("",),
-    "tools": ([],),
-    "tool_choice": ("none", "auto"),
-    "response_format": ({"type": "text"},),
+_NEUTRAL: Mapping[str, object] = {
+    **dict.fromkeys(("n", "best_of", "top_p"), 1),
+    **dict.fromkeys(("presence_penalty", "frequency_penalty", "logprobs", "echo"), 0),
+    "stop": [],
+    "tools": [],
+    "logit_bias": {},
 }
 
 
@@ -61,16 +55,22 @@ class ApiError(Exception):
 
     @classmethod
     def of(cls, error: Exception) -> ApiError:
-        """An error of the engine's, while it answers."""
+        """An error that came up on the way to an answer."""
         match error:
             case ServerBusyError():
                 return cls(str(error), 429, code="server_busy")
             case TimeoutError():
-                return cls("the answer took too long: ask for fewer tokens", 504, code="too_slow")
+                return cls("the answer took too long", 504, code="too_slow")
             case UsageError():
                 return cls("the server is being stopped", 503, code="stopping")
-            case _:
+            case AsyncGpuError():
                 return cls(str(error), 500)
+            case HTTPException():
+                return cls(error.detail, error.status_code)
+            case ApiError():
+                return error
+            case _:
+                return cls("something went wrong in the server", 500)
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def read_question(body: bytes, model: LanguageModel, *, chat: bool) -> Question:
         options.get("include_usage") is True,
     )
     for name in asked.keys() - _IGNORED:
-        if asked[name] not in _NEUTRAL.get(name, ()):
+        if name not in _NEUTRAL or asked[name] != _NEUTRAL[name]:
             raise ApiError(f"this server can't do {name!r:.40}: {asked[name]!r:.99}", part=name)
     return question
 

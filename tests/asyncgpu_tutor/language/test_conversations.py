@@ -144,7 +144,7 @@ async def test_a_crowd_that_comes_and_goes(device: Device) -> None:
                         return heard, False
             return heard, True
 
-        crowd = [(seed, draw.choice([0, 1, 3, 99, 99])) for seed in range(60)]
+        crowd = [(seed, draw.choice([0, 1, 3, 99, 99])) for seed in range(40)]
         talks = [asyncio.create_task(one(*who)) for who in crowd]
         for talk in talks[::7]:
             await asyncio.sleep(0)

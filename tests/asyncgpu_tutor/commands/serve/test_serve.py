@@ -226,7 +226,7 @@ async def test_a_thousand_requests_of_all_kinds(sim: Device) -> None:
         ends[kind] = ends.get(kind, 0) + 1
 
     others = talks_and_answers()
-    async with served(slots=16, waiting=24) as here:
+    async with served(slots=32, waiting=12) as here:
         left, kept = 1000, list[tuple[int, int]]()
 
         async def clients() -> None:

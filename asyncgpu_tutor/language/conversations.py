@@ -162,7 +162,7 @@ class Conversations:
             await self._work
 
     def hang_up(self) -> None:
-        """End all that's being said, at once; the step that's under way is waited for by leaving the block."""
+        """End all that's being said, at once; leaving the block waits for the step that's under way."""
         self.closed = self.closed or UsageError(_CLOSED)
         sat = [talk for step in self.steps for talk in step.seats if talk is not None]
         for talk in [*self._line, *sat]:

@@ -29,7 +29,10 @@ FILES = {
     "requirements": ("pyproject.toml", "environment.yml"),
     "course": ("course/*.py", "tests/notebooks/test_shared_gpu.py"),
     "simgpu": ("simgpu/**/*.py", "tests/simgpu/**/*.py"),
-    "checks": ("course/right_answers/*.py", "asyncgpu_course/checks/*", "asyncgpu_course/exercises/**/*"),
+    "checks": (
+        "course/right_answers/*.py", "asyncgpu_course/checks/*", "asyncgpu_course/exercises/**/*",
+        "tests/asyncgpu_course/exercises/*.py",
+    ),
 }  # fmt: skip
 
 

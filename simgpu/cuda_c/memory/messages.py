@@ -156,9 +156,11 @@ class Messages:
                 mine.behind[2:, : 1 + warps, same] = behind.max(2, keepdims=True)
                 seen, shared = mine.seen[:2], (mine.known, mine.ready[1], *mine.seen[2:])
                 for kept, own in zip(shared, (*shared[:2], *seen), strict=True):
+                    # Mostly they know the same: to look it up costs less than to join it with itself.
+                    different = dict.fromkeys((*kept[same].tolist(), *own[same].tolist()))
                     all_of_it: Known | None = None
-                    for one in {id(one): one for one in (*kept[same], *own[same]) if one}.values():
-                        all_of_it = one.join(all_of_it)
+                    for one in different:
+                        all_of_it = all_of_it if one is None else one.join(all_of_it)
                     kept[same] = all_of_it
             if len(here) and not warps:
                 mine.learnt.discard(block)

@@ -26,6 +26,7 @@ def refused(name: str, answer: str) -> list[str]:
     return causes
 
 
+@pytest.mark.rests_on("checks", "simgpu")
 @pytest.mark.parametrize("name", ["11-meet", "11b-last", "11-again", "12-oneshot", "12-channel"])
 def test_each_fence_matters(name: str) -> None:
     model = str(answers.model(EXERCISES[name]))

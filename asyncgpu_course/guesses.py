@@ -75,6 +75,8 @@ class _Asked:
     def agree(self, answer: str, truth: str) -> bool:
         """Compare words in their order, or numbers within the tolerance."""
         said, true = _words(answer, truth), _words(truth)
+        if all(len(word) == 1 and word.isalpha() for word in true):  # "abd" for "a b d"
+            said = [*"".join(said)]
         if not all(map(_is_number, said + true)):
             return said == true
         return len(said) == len(true) and all(

@@ -175,7 +175,10 @@ def three_kernels():
 unordered, _ = recorded(three_kernels)
 long, short_a, short_b = unordered.find("smooth")
 ends = {"long": long.end, "A": short_a.end, "B": short_b.end}
-picture = unordered.plot(title="Three kernels on two streams", lanes=("host", "streams"))
+named = unordered
+for name, span in (("long", long), ("A", short_a), ("B", short_b)):
+    named = named.with_lane(name, [(span.start, span.end, "")])
+picture = named.plot(title="Three kernels on two streams", lanes=("host", "streams"))
 reveal("02-between", " ".join(sorted(ends, key=ends.get)), picture, **ends)
 
 # %% id=02-between lesson
@@ -496,11 +499,13 @@ for letter, trace in recorded_early.items():
     kernel, (copy,) = trace.find("smooth")[0], trace.find("d2h")
     if not trace.happens_before(kernel, copy):
         races.append(letter)
-picture = with_marks(recorded_early["a"], "mark").plot(title="Program a", lanes=("host", "streams"))
+marked = [with_marks(trace, "mark") for trace in recorded_early.values()]
+titles = [f"{name}: {'would be a race' if name in races else 'in order'}" for name in recorded_early]
+picture = agt.compare_timelines(marked, titles, lanes=("streams",))
 reveal("02-early", " ".join(races), picture)
 
 # %% id=02-early lesson
-# In program a the mark is passed before the kernel begins, so the copy doesn't wait for the kernel.
+# Only in c does an arrow lead from the first kernel to the copy. In the others, the copy begins while the kernel is at work.
 
 # %% id=02-early told truth="a b d"
 # In `a` there was nothing ahead of the mark, so it was passed at once. In `b` the wait came too late: it holds back only what is put on the stream behind it. In `d` the mark stands in the wrong queue, and says nothing about stream one. Only `c` is in order. The mark covers the first kernel, the copy waits for that, and the second kernel writes another array.
@@ -517,6 +522,9 @@ if device.simulated:
     early = recorded_early["a"]
     (kernel,), (copy,) = early.find("smooth"), early.find("d2h")
     assert passed(early, *early.find("record")) < kernel.start < copy.start < kernel.end
+    for letter, trace in recorded_early.items():
+        kernel, (copy,) = trace.find("smooth")[0], trace.find("d2h")
+        assert (kernel.start < copy.start < kernel.end) is (letter in races)
 
 # %% id=misconception-event-check tags=asserts
 with agt.using("sim"):
@@ -568,11 +576,13 @@ def pass_it_on():
 relayed, _ = recorded(pass_it_on)
 (kernel,), (copy,) = relayed.find("smooth"), relayed.find("d2h")
 truth = "kernel" if relayed.happens_before(kernel, copy) else "nothing"
-picture = with_marks(relayed, "first", "second").plot(title="Three streams", lanes=("host", "streams"))
+(held, _) = relayed.find("wait_event")
+waits = relayed.with_lane("stream 3", [(held.end, kernel.end, "waits for first")])
+picture = with_marks(waits, "first", "second").plot(title="Three streams", lanes=("host", "streams"))
 reveal("02-relay", truth, picture)
 
 # %% id=02-relay lesson
-# The second mark is passed together with the first, and only then does the copy start.
+# Stream 3 only waits. The second mark is passed together with the first, and only then does the copy start.
 
 # %% id=02-relay told truth=kernel
 # A wait is in the queue, too. `second` is behind it, so it isn't passed before `first`.
@@ -582,6 +592,7 @@ reveal("02-relay", truth, picture)
 # %% id=relay-check tags=asserts
 assert relayed.happens_before(kernel, copy)
 if device.simulated:
+    assert held.detail["stream"] == three.number
     assert {passed(relayed, mark) for mark in relayed.find("record")} == {kernel.end}
     assert copy.start >= kernel.end
 
@@ -599,7 +610,7 @@ if device.simulated:
 # | `e` | one | `b`, `c` |
 # | `f` | two | `a`, `c`, `d` |
 #
-# Put them in order where the table demands it and nowhere else, with as few calls of `wait_event` as you can. Python doesn't wait. With too few you have a race, or something waits for nothing. With too many, Python makes calls for nothing.
+# Put them in order where the table demands it and nowhere else, with as few calls of `wait_event` as you can. Python doesn't wait. If a wait is missing, you have a race. If a mark stands too far back in its queue, a piece waits for work that it doesn't need. And with each wait too many, Python makes a call for nothing.
 
 # %% id=02-minimum-events starter
 def enqueue(ops, one, two):
@@ -835,7 +846,7 @@ reveal("02-bound", len(ahead), up=up, asked=asked)
 # %% id=02-bound told truth=12
 # Three for each stream: the copy in comes before the kernel, the kernel before the copy back, and so the first before the last. Orders add up. Nothing puts two streams in order.
 #
-# But weren't the uploads bound to take turns? The road in has *room* for only one at a time, and yet room doesn't say whose turn comes first. The first stream's upload ended at {up:.0f} µs, and Python asked for the second's at {asked:.0f}. Had Python been quicker, both would have stood there at once. Only *order* says who's first, and that comes from a stream or an event. So 54 of the 66 just happened, and that's fine, because no two streams use the same array.
+# But weren't the uploads bound to take turns? It's true that only one upload at a time fits on the road in. But that doesn't tell you which of two goes first. The first stream's upload ended at {up:.0f} µs, and Python asked for the second's at {asked:.0f}. Had Python been quicker, both would have stood there at once. Only *order* says who's first, and that comes from a stream or an event. So 54 of the 66 just happened, and that's fine, because no two streams use the same array.
 
 # %% id=bound-check tags=asserts
 assert len(quick) * (len(quick) - 1) / 2 == 66

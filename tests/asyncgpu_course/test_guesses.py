@@ -81,6 +81,8 @@ def test_a_reveal_tells_only_who_has_guessed_or_asks_twice() -> None:
         ("a1", "a1 b1", False), (0, "0", True), ("2, 3", "2 3", True), (3, 2, False),
         ("a b", "2 3", False), ("2 and 10", "2 10", True), ((2, 10), "2 10", True), ([2, 10], [2, 10], True),
         ("9,233", 9233, True), ("1,234,567", 1234567, True), ("2,300", "2 300", True), ("2,3", 23, False),
+        ("abd", "a b d", True), ("a b d", "a b d", True), ("A, b, d", "a b d", True), ("adb", "a b d", False),
+        ("abcd", "a b d", False), ("a and d", "a b d", False), ("a1b1", "a1 b1", False), ("23", "2 3", False),
         ("1.65e1", 16.5, True), (".5", 0.5, True), ("a and b", "a b", True), (np.int64(3), 3, True),
     ],
 )  # fmt: skip

@@ -29,10 +29,9 @@ def parse(source: Source, text: Preprocessed, *, heads_only: bool = False) -> as
     parser.nested_types |= before.nested_types
     with nesting(source):
         unit = parser.unit()
-    for function in unit.functions:
-        for call in ast.parts_of(function.body):
-            if isinstance(call, ast.CallExpr):
-                call.namespace = parser.aliases.get(call.namespace, call.namespace)
+    for call in ast.parts_of([f.body for f in unit.functions] if parser.aliases else None):
+        if isinstance(call, ast.CallExpr):
+            call.namespace = parser.aliases.get(call.namespace, call.namespace)
     own = {function.name for function in unit.functions}
     types = {node.name for node in unit.order if isinstance(node, ast.StructDef)}
     unit.functions += [f for f in before.result.functions if f.name not in own]

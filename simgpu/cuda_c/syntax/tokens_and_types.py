@@ -122,6 +122,9 @@ class TypeParser(ABC):
     def token(self) -> Token:
         """The token at hand; a namespace in front of a name is passed over."""
         tokens, spaces = self.tokens, self.namespaces
+        here = tokens[self.position]
+        if here.kind != "name" and here.text != "::":
+            return here
         while tokens[self.position].text in spaces and tokens[self.position + 1].text == "::":
             inside = tokens[self.position + 2].text
             if tokens[self.position].text == "cuda" and inside in _NOT_IN_CUDA:

@@ -152,9 +152,9 @@ class Device:
     def pay(self, op: int | None, us: float) -> tuple[float, float]:
         """The host makes a call of a group, and with its first one pays for the group; start and end."""
         if op is None or op == self._submission:
-            return self.machine.spend(us)
+            return self.spend(us)
         self._submission, group_us = op, self.spec.submit_us
-        start, end = self.machine.spend(group_us + us)
+        start, end = self.spend(group_us + us)
         return start + group_us, end
 
     def call(self, name: str, us: float, rest: float = 0.0, /, **detail: object) -> int | None:

@@ -99,10 +99,12 @@ class Stream:
     @exclusive
     def record(self) -> Event:
         """An event behind all work enqueued so far."""
-        self._event_call("record", stream=self.number)
-        return self.mark()
+        op = self._event_call("record", stream=self.number)
+        if self.blocking or self is self.device.default_stream:
+            self._join()
+        return self._marked(op)
 
-    def _event_call(self, name: str, **detail: object) -> None:
+    def _event_call(self, name: str, **detail: object) -> int | None:
         """The host pays for an event. Those of a submission are no calls that the program has made."""
         device = self.device
         op, _ = device.caller.group()
@@ -110,17 +112,17 @@ class Stream:
             device.call(name, device.spec.call_event_us, **detail)
         else:
             device.pay(op, device.spec.call_event_us)
+        return op
 
     def mark(self) -> Event:
         """As `record`, where it costs the host nothing: in a graph."""
         if self.blocking or self is self.device.default_stream:
             self._join()
-        return self._marked()
+        return self._marked(self.device.caller.group()[0])
 
-    def _marked(self) -> Event:
+    def _marked(self, op: int | None) -> Event:
         before, heads = self.clock.copy(), self._heads()
         event = self.event_type(self.device, EngineEvent(), before, heads, self.number)
-        op, _ = self.device.caller.group()
         self.submit(Command("none", self.machine.host, op, records=event.state))
         return event
 
@@ -135,7 +137,7 @@ class Stream:
             others = [self.device.default_stream] if self.blocking else ()
         for other in others:
             if not self.clock.follows(other.clock):
-                self.follow(other._marked())
+                self.follow(other._marked(self.device.caller.group()[0]))
 
     def _heads(self) -> tuple[int, ...]:
         log = self.device.recorder

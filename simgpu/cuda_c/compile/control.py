@@ -270,7 +270,7 @@ class Control:
                 assert inside is not None
                 if ends and not turns & turns - 1:  # seldom
                     ends(t, inside, turns - 1, begun)
-                t.step(at, inside, counted)
+                t.take_step(at, inside, counted)
                 t.left[again] = None
                 m = join(body(t, inside), t.left[again], inside)
                 # All that entered are charged, because a warp that breaks has begun the iteration too.

@@ -286,7 +286,7 @@ class Team:
             return value
         return np.full(self.layout.lanes, value)
 
-    def step(self, at: Position, mask: Mask, counted: bool) -> None:
+    def take_step(self, at: Position, mask: Mask, counted: bool) -> None:
         """Count one loop iteration of the lanes of `mask`.
 
         A loop that is not `counted`, because nothing says when it ends, is charged for its work as well:

@@ -645,7 +645,7 @@ def draw_curve():
     axes.plot(number, aside, "s--", markersize=3, label="text set aside")
     axes.axhline(np.log(512), color="0.4", linestyle=":", label="somebody who knows nothing")
     axes.set(xlabel="step", ylabel="loss", ylim=(0, None))
-    axes.legend()
+    axes.legend(loc="center right")
     shown(
         figure,
         "Two curves over 9,000 steps. The loss on the text that it learned from falls to 0.1. On the "

@@ -305,15 +305,11 @@ class Device(Enqueuer, Protocol):
     """
 
     simulated: bool
+    process: int  # that opened it: no other one can use it
     clock: str
     limits: Limits
     patience_us: float
     log: SpanLog | None
-
-    @property
-    def process(self) -> int:
-        """The process that opened it: no other one can use it."""
-        ...
 
     @property
     def name(self) -> str:

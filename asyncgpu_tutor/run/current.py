@@ -385,14 +385,19 @@ def create_stream() -> Stream:
     return of_this_process(current_device()).create_stream()
 
 
+_forked: list[bool] = []  # not empty in a forked child
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=lambda: _forked.append(True))
+
+
 def of_this_process(device: Device) -> Device:
     """The device, unless this process is a fork of the one that opened it."""
-    if device.process != (here := os.getpid()):
+    if _forked and device.process != (here := os.getpid()):
         raise UsageError(
             f"{device.name} was opened in process {device.process}, and this is process {here}, forked from "
             "it: CUDA works on one side of a fork only. Start processes by multiprocessing's method 'spawn', "
             "as in ProcessPoolExecutor(mp_context=multiprocessing.get_context('spawn')), or fork before a "
-            "device is used"
+            "device is opened"
         )
     return device
 

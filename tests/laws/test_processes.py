@@ -55,8 +55,12 @@ def test_a_forked_child_is_refused_with_a_cure(device: Device) -> None:
     assert agt.d2h(x).sync().tolist() == [1.0] * 4
 
 
-def test_who_forks_before_a_device_is_used_may_use_it(sim: Device) -> None:
-    assert forked(lambda: agt.ones(4).to_host().sync()) == ""
+def test_a_child_may_open_a_device_of_its_own(sim: Device) -> None:
+    def opens() -> None:
+        with agt.using(type(sim)(1)):
+            assert agt.ones(4).to_host().sync().tolist() == [1.0] * 4
+
+    assert forked(opens) == ""
 
 
 def test_an_operation_for_a_pool_says_what_to_hand_over_instead(sim: Device) -> None:

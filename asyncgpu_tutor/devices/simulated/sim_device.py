@@ -225,13 +225,7 @@ class SimDevice(simgpu.Device):
     patience_us = 0.0  # to wait moves the clock to the end at once; to look would take time
     limits = protocol.USUAL_LIMITS
 
-    _process = 0
-
-    @property
-    def process(self) -> int:
-        """The process that used it first."""
-        self._process = self._process or os.getpid()
-        return self._process
+    process: int
 
     settle_log = simgpu.Device.settle
     signature = staticmethod(read_signature)  # from a kernel's head alone
@@ -239,6 +233,7 @@ class SimDevice(simgpu.Device):
     # ------------------------------------------------------------------ streams
     def create_stream(self, urgent: bool = False, *, non_blocking: bool = True) -> SimStream:
         """A new stream, not ordered with any other. All are alike here: whatever is ready has its share."""
+        self.__dict__.setdefault("process", os.getpid())  # a device makes its first stream at once
         return cast(SimStream, super().create_stream(non_blocking=non_blocking))
 
     def adopt_stream(self, foreign: object) -> protocol.Stream | None:

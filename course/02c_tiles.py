@@ -11,7 +11,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 30 minutes |
+# | Time | 30 to 60 minutes, most of them for the second exercise |
 # | You need | [01_sync_kernels](01_sync_kernels.ipynb). The page doesn't use streams, so you may read it before [02](02_streams_and_events.ipynb), or when you write your first large kernel |
 
 # %% id=setup
@@ -33,14 +33,14 @@ device
 # %% [markdown] id=everybody
 # ## Everybody reads everything
 #
-# Let's begin with a kernel where sharing would help, and do without.
+# Let's begin with a kernel in which every thread reads all the numbers, each for itself. Nobody shares yet: this is the waste that the rest of the page is about.
 
 # %% [markdown] id=exercise-softmax
 # ### Exercise: softmax
 #
 # A network that tells ten digits apart ends in **softmax**, which turns numbers into probabilities: they're positive and add up to 1. In NumPy it's `np.exp(x) / np.exp(x).sum()`. Each output needs *all* the inputs. Write the kernel, with one thread for each output, and let each of them read everything.
 #
-# Watch out for large numbers, because `expf(100.0f)` overflows, and for small ones, because `expf(-200.0f)` is 0, and so is a sum of such numbers.
+# Watch out for large numbers, because `expf(100.0f)` overflows, and for small ones, because `expf(-200.0f)` is 0, and so is a sum of such numbers. (`fmaxf(a, b)` is the larger of two numbers.)
 
 # %% id=02c-softmax starter
 softmax = agt.Kernel(r"""
@@ -124,7 +124,9 @@ facts = {"needed": before.bytes_needed, "moved": before.bytes_moved}
 reveal("02c-asks", asked, **facts)
 
 # %% id=02c-asks told truth=16512
-# Each warp asks for 64 numbers of `a`, 64 of `b` and one of `c`: 129 times, and there are 128 warps. The whole product needs {needed:,} bytes, and asks for {moved:,}.
+# Each warp asks for 64 numbers of `a`, 64 of `b` and one of `c`: 129 times, and there are 128 warps.
+#
+# How many bytes is that? Memory hands out **sectors**, which are pieces of 32 bytes, and threads that want the same sector get it once for all of them. A warp computes two rows of 16 elements. So each time, it gets two sectors of `a`, one for each row, or two of `b`, for 16 numbers in a row. And it reads and writes four sectors of `c`. That makes 264 sectors a warp, or {moved:,} bytes. But `a`, `b`, and `c` read and written, are only {needed:,} bytes. Everything else is asked for more than once.
 
 # %% [markdown] id=tiles-idea
 # ## Tiles
@@ -236,6 +238,8 @@ check("02c-tiled", sgemm_tiled)
 # ## Was it worth it?
 #
 # How often does yours ask? (`product` does the same in NumPy, for the blocks of a large launch that the simulated device doesn't interpret.)
+#
+# Before you guess, you should know how a question gets answered. Each block runs on one of the GPU's **multiprocessors**, and each of these has a **cache**: a small, fast memory that keeps a copy of what was read there lately. A number that's still in the cache needn't come from global memory again.
 
 
 # %% id=count-own
@@ -284,14 +288,22 @@ truth = "thirty" if times > 10 else "hundred" if times > 2.8 else "more" if time
 reveal("02c-faster", truth, counted, times=times)
 
 # %% id=02c-faster told truth=more
-# So it's {times:.1f} times as fast. (A **sector** is 32 bytes, the smallest piece that memory hands out.)
+# So it's {times:.1f} times as fast. With tiles, a warp asks 16 times less often, but each time it gets four sectors instead of two, because it reads two rows of 16 numbers. That's why it's 8 times fewer sectors, and not 16.
 #
-# The naive kernel reads the same memory again and again, but most of those reads never leave the multiprocessor, because a **cache** there still holds the data from last time. So about the same has to come from memory either way. (The microscope counts what's new to a block by following some of the warps, so those two numbers are rough.) What tiles save is instructions: about half of them. Count before you tune.
+# And most of the naive kernel's sectors never leave the multiprocessor, because the cache still holds them. A block needs 16 rows of `a` and 16 columns of `b` in any case, and that's about 17 million sectors for all blocks, with tiles or without. (For the naive kernel the microscope finds fewer that are new, because it follows only some of the warps.) What tiles really save is instructions: about half of them. Count before you tune.
 
 # %% id=faster-check tags=asserts
 assert asked == 16512
 assert now_asked <= asked / 16 * 1.1
 assert before.bytes_moved > 16 * before.bytes_needed
+assert before.bytes_moved == 128 * 264 * 32
+assert before.bytes_needed == 4 * 64 * 64 * 4
+needed_sectors = 1024**2 // 16**2 * 2 * 16 * 1024 * 4 // 32  # by all blocks, of both matrices
+assert round(needed_sectors / 1e6) == 17
+assert large.counts.fresh_sectors < needed_sectors
+if solved("02c-tiled", sgemm_tiled) is not sgemm_tiled:  # the course's kernel
+    assert large_tiled.counts.load_sectors == needed_sectors == large_tiled.counts.fresh_sectors
+    assert round(large.counts.load_sectors / large_tiled.counts.load_sectors) == 8
 assert large_tiled.us < 0.7 * large.us
 assert large_tiled.counts.warp_instructions < 0.6 * large.counts.warp_instructions
 

@@ -233,7 +233,9 @@ class ClockStep:
         self._clock.work(self._us.host)
         self._seats |= {slot: (visitor, 0) for slot, visitor in self._new.items()}
         self._new.clear()
-        self._clock.free_us = max(self._clock.free_us, self._clock.us) + self._us.gpu
+        taken = sum(place < visitor.last for visitor, place in self._seats.values())
+        took_us = self._us.gpu + self._us.seat * max(taken - 1, 0)
+        self._clock.free_us = max(self._clock.free_us, self._clock.us) + took_us
         self._over_us = self._clock.free_us
         self._clock.work(self._us.beside)
         self._tokens = [0] * self._us.slots
@@ -263,7 +265,9 @@ class StepTimes:
     ----------
     slots : int
     gpu : float
-        On the GPU.
+        On the GPU, for one person.
+    seat : float
+        For each of the others.
     host : float
         On the host, until the GPU begins.
     beside : float
@@ -274,6 +278,7 @@ class StepTimes:
 
     slots: int
     gpu: float
+    seat: float
     host: float
     beside: float = 0.0
     python: float = 0.0
@@ -319,14 +324,15 @@ def step_times(slots: int) -> StepTimes:
     as the GPU needs. If not, what the host does before the GPU begins comes on top of that. With 50 us of
     Python the host is what takes longest, so that tells how much it has to do in all.
     """
+    eight = recorded_row(8, "continuous")["step_us"] - recorded_row(8, "ahead")["step_us"]
+    alone = recorded_row(8, "one by one")["step_us"] - eight
     if slots == 1:
-        eight, step_us = step_times(8), recorded_row(8, "one by one")["step_us"]
-        return StepTimes(1, step_us - eight.host, eight.host, eight.beside)
-    gpu = recorded_row(slots, "ahead")["step_us"]
-    host = recorded_row(slots, "continuous")["step_us"] - gpu
-    return StepTimes(
-        slots, gpu, host, max(recorded_row(slots, "ahead", python=50)["step_us"] - 50 - host, 0)
-    )
+        return replace(step_times(8), slots=1)
+    ahead = recorded_row(slots, "ahead")
+    host = recorded_row(slots, "continuous")["step_us"] - ahead["step_us"]
+    beside = max(recorded_row(slots, "ahead", python=50)["step_us"] - 50 - host, 0)
+    seat = (ahead["step_us"] - alone) / (ahead["taken"] - 1)
+    return StepTimes(slots, alone, seat, host, beside)
 
 
 # ------------------------------------------------------------------ who asks
@@ -355,8 +361,8 @@ def people(
     last = np.minimum(prompts + lengths - 1, 127)
     every_us = 0.0
     if load is not None:
-        times = step_times(slots)
-        every_us = (times.gpu + times.host) * float(last.mean()) / slots / load
+        step_us = recorded_row(slots, "continuous")["step_us"]
+        every_us = step_us * float(last.mean()) / slots / load
     at = np.cumsum(waits) * every_us
     return [
         Visitor(i, (0,) * p, n, when)

@@ -284,8 +284,8 @@ def longest_to_mean(uniform):
 facts = {"geometric": longest_to_mean(False), "uniform": longest_to_mean(True)}
 reveal("19-uniform", round(even, 2), lambda: print(f"{gain:.2f} before, {even:.2f} now"), **facts)
 
-# %% id=19-uniform told truth=1.35
-# A batch takes as long as its longest text. Of eight geometric ones, the longest takes {geometric:.1f} times as many steps as the mean; of eight uniform ones, {uniform:.1f}. All that continuous batching can win is this factor, so it's the *variance* of the lengths that pays. If all texts were equally long, there would be nothing to gain.
+# %% id=19-uniform told truth=1.28
+# A batch takes as long as its longest text. Of eight geometric ones, the longest takes {geometric:.1f} times as many steps as the mean; of eight uniform ones, {uniform:.1f}. Continuous batching can't win more than this factor. (It wins less, because a step with empty seats is a little quicker.) So it's the *variance* of the lengths that pays. If all texts were equally long, there would be nothing to gain.
 
 # %% [markdown] id=waits
 # ### The first word
@@ -320,7 +320,7 @@ title = "How long until the first token?"
 facts = {"reading": 32 * eight / 1000, "times": most / late}
 reveal("19-first", round(late, 2), lambda: draw_waits(title, names, beside, alt), **facts)
 
-# %% id=19-first told truth=3.22
+# %% id=19-first told truth=3.29
 # At 60 % there's nearly always a free seat. So all that people wait for is their own prompt, which is read a token a step: 32 tokens take {reading:.1f} ms. In batches they first wait for the longest text of a batch that began without them, and that's {times:.0f} times as long. (Engines read a prompt in a few large steps instead of many small ones, which would make the left curve even steeper.)
 
 # %% [markdown] id=door

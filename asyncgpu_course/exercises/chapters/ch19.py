@@ -40,7 +40,7 @@ class _WatchedRoom(SeatRoom):
 
     def __init__(self, slots: int, visitors: Sequence[Visitor], python: float = 0.0) -> None:
         clock, seats = RoomClock(), dict[int, tuple[Visitor, int]]()
-        times = StepTimes(slots, _GPU_US, _HOST_US, python=python)
+        times = StepTimes(slots, _GPU_US, 0.0, _HOST_US, python=python)
         steps = [ClockStep(clock, seats, times) for _ in range(2)]
         super().__init__(steps, slots, visitors, clock)
         self.ahead = 0  # steps that were launched while another was under way

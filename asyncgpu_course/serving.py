@@ -188,7 +188,7 @@ class SeatRoom:
         self.log.append(said)
         return tokens
 
-    def step(self) -> list[int]:
+    def whole_step(self) -> list[int]:
         """A step from beginning to end: its tokens."""
         return self.wait(self.start())
 

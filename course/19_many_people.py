@@ -97,7 +97,7 @@ class Step:
 # | `room.open` | true while somebody waits, or will come |
 # | `room.next()` | whoever waits longest, or `None` |
 # | `room.seat(slot, visitor)` | they sit down in the next step |
-# | `room.step()` | a step: a list with a token for each seat |
+# | `room.whole_step()` | a step: a list with a token for each seat |
 # | `visitor.hear(token, room.now())` | tells them their token; true if it was the last |
 #
 # Here's a scheduler. It serves people in **batches**: as many as there are seats sit down together, and the next batch comes when the last of them has left.
@@ -111,7 +111,7 @@ def batches(room):
             if empty and (visitor := room.next()):
                 sits[slot] = visitor
                 room.seat(slot, visitor)
-        tokens = room.step()
+        tokens = room.whole_step()
         for slot, visitor in enumerate(sits):
             if visitor and visitor.hear(tokens[slot], room.now()):
                 sits[slot] = None
@@ -194,7 +194,7 @@ def serve(room):
             if empty and (visitor := room.next()):
                 sits[slot] = visitor
                 room.seat(slot, visitor)
-        tokens = room.step()
+        tokens = room.whole_step()
         for slot, visitor in enumerate(sits):
             if visitor and visitor.hear(tokens[slot], room.now()):
                 sits[slot] = None
@@ -207,7 +207,7 @@ def serve(room):
             if sits[slot] is None and (visitor := room.next()):
                 sits[slot] = visitor
                 room.seat(slot, visitor)
-        tokens = room.step()
+        tokens = room.whole_step()
         for slot, visitor in enumerate(sits):
             if visitor and visitor.hear(tokens[slot], room.now()):
                 sits[slot] = None

@@ -10,7 +10,7 @@ def serve(room):
             if empty and not any(sits[slot:]) and (visitor := room.next()):
                 sits[slot] = visitor
                 room.seat(slot, visitor)
-        tokens = room.step()
+        tokens = room.whole_step()
         for slot, visitor in enumerate(sits):
             if visitor and visitor.hear(tokens[slot], room.now()):
                 sits[slot] = None
@@ -48,7 +48,7 @@ def serve(room):
             if sits[slot] is None and line:
                 sits[slot] = line.pop()
                 room.seat(slot, sits[slot])
-        tokens = room.step()
+        tokens = room.whole_step()
         for slot, visitor in enumerate(sits):
             if visitor and visitor.hear(tokens[slot], room.now()):
                 sits[slot] = None
@@ -62,7 +62,7 @@ def serve(room):
             slot = sits.index(None)
             sits[slot] = visitor
             room.seat(slot, visitor)
-        tokens = room.step()
+        tokens = room.whole_step()
         for slot, visitor in enumerate(sits):
             if visitor and visitor.hear(tokens[slot], room.now()):
                 sits[slot] = None

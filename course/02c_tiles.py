@@ -239,7 +239,7 @@ check("02c-tiled", sgemm_tiled)
 #
 # How often does yours ask? (`product` does the same in NumPy, for the blocks of a large launch that the simulated device doesn't interpret.)
 #
-# Before you guess, you should know how a question gets answered. Each block runs on one of the GPU's **multiprocessors**, and each of these has a **cache**: a small, fast memory that keeps a copy of what was read there lately. A number that's still in the cache needn't come from global memory again.
+# Before you guess, you should know how a question gets answered. Each block runs on one of the GPU's **multiprocessors**, or SMs, and each of these has a **cache**: a small, fast memory that keeps a copy of what was read there lately. A number that's still in the cache needn't come from global memory again.
 
 
 # %% id=count-own

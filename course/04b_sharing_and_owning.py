@@ -145,13 +145,17 @@ by_all = {name: trace.metrics().makespan for name, trace in orders.items()}
 programs = ["ab: overlap(a, b)", "ba: overlap(b, a)", "tab: the table, then overlap(a, b)"]
 picture = agt.compare_timelines([*orders.values()], programs, lanes=("host", "streams"))
 truth = " ".join(sorted(by_all, key=by_all.get))
-reveal("04b-first", truth, picture, b=by_b["ab"], b_now=by_b["ba"], b_table=by_b["tab"], **by_all)
+begins = [t.find("matvec_naive")[0].start for t in (a_first, t_first, b_first)]
+later, latest = (start - begins[0] for start in begins[1:])
+behind = by_b["ab"] - a_first.find("matvec_naive")[0].end
+facts = {"later": later, "latest": latest, "behind": behind, **by_all}
+reveal("04b-first", truth, picture, b=by_b["ab"], b_now=by_b["ba"], b_table=by_b["tab"], **facts)
 
 # %% id=04b-first lesson
 # The table (blue) is copied behind the product, or before it. B's copy (green) follows.
 
 # %% id=04b-first told truth="ab tab ba"
-# `ab` takes {ab:.0f} µs, `tab` {tab:.0f}, and `ba` {ba:.0f}. The product takes by far the longest, so what counts is when it begins, and in `ba` it begins later, by all the calls that Python makes for B.
+# `ab` takes {ab:.0f} µs, `tab` {tab:.0f}, and `ba` {ba:.0f}. The product takes by far the longest, so what counts is when Python gets to it. In `ab` that's right away. In `tab` the table comes first, so the product begins {later:.0f} µs later, and in `ba` all of B does, so it's {latest:.0f}. True, in `ab` the two small copies are still to come when the product is over. But they take only {behind:.0f} µs.
 #
 # But look at arm B. It has its copy after {b:.0f} µs in `ab`, and after {b_now:.0f} in `ba`. Two colleagues need the same printout. One of them says she'll fetch it, but she goes to lunch first, and the other one waits. In `ab`, Python submits arm A first. When it gets to the table, nobody has run that yet, so A runs it, on A's own stream and therefore *behind the product*. Then comes B, finds that A is already fetching the table, and waits for A's event. **The reader that is submitted first runs the shared source.**
 #
@@ -165,6 +169,7 @@ assert not b_first.runs_before("matvec_naive", "h2d")
 assert t_first.runs_before("h2d", "matvec_naive")
 if device.simulated:
     assert [*sorted(by_b, key=by_b.get)] == ["ba", "tab", "ab"]
+    assert [round(us) for us in (later, latest, behind)] == [21, 36, 13]
 
 # %% [markdown] id=unzip
 # ## Taking a tuple apart
@@ -233,9 +238,11 @@ doubled = scaled(mine, 2).sync()
 refused(agt.errors.UseAfterMoveError, lambda: agt.d2h(mine))  # nothing is run here
 
 # %% [markdown] id=ownership-table
-# The rule is this: **an array has one owner, and when you pass it to an operation, you give it away.** You gave `mine` to `scaled`. In return you own whatever the operation yields, here `doubled`. The error says where the array went: into `partition()`, which `scaled` calls. And because ownership is checked while you *build*, the error comes from the very line that uses the array once too often, before anything has run. An operation that owns an array can run only once, because it has given the array on:
+# The rule is this: **an array has one owner, and when you pass it to an operation, you give it away.** You gave `mine` to `scaled`. In return you own whatever the operation yields, here `doubled`. The error says where the array went: into `partition()`, which `scaled` calls. And because ownership is checked while you *build*, the error comes from the very line that uses the array once too often, before anything has run. And an operation that owns an array can run only once. After that, it has no array any more to run with.
+#
+# (That's one suspect less for our riddle: `first_try` gives each old array to `step` and takes only the new one back, so no name of ours can be holding the old ones.)
 
-# %% id=once-run
+# %% id=once-check tags=asserts
 op = agt.d2h(doubled)
 op.sync()
 refused(agt.errors.UseAfterMoveError, op.sync)
@@ -251,6 +258,36 @@ refused(agt.errors.UseAfterMoveError, op.sync)
 #
 # None of the three copies anything. Two names are easy to mix up: `op.shared()` makes an *operation* run only once, and `x.share()` lets many read one *array*.
 #
+# %% id=ways-drawn tags=helpers
+def draw_ways():
+    """Who has the array, for each of the three ways to pass it."""
+    figure, panels = plt.subplots(1, 3, figsize=(9, 2.2), layout="constrained")
+    ways = (
+        ("owned: x", "was yours", "has it now", (":", "0.6"), ("-", "k")),
+        ("shared: x.share()", "reads", "reads", ("-", "k"), ("-", "k")),
+        ("borrowed: x.borrow()", "own it", "may use it", ("-", "k"), ("--", "k")),
+    )
+    box = {"boxstyle": "round", "fc": "0.95", "ec": "0.3"}
+    for axes, (title, you, op, mine, its) in zip(panels, ways, strict=True):
+        for x, name, word, (style, colour) in ((0, "you", you, mine), (2, "operation", op, its)):
+            axes.plot([x, 1], [1, 0], style, color=colour, lw=2, zorder=0)
+            axes.text(x, 1, name, ha="center", va="center", bbox=box)
+            axes.text(x + (0.3 if x == 0 else -0.3), 0.5, word, ha="right" if x == 0 else "left")
+        axes.text(1, 0, "the array", ha="center", va="center", bbox={**box, "fc": "#f0b840"})
+        axes.set(title=title, xlim=(-0.9, 2.9), ylim=(-0.3, 1.35))
+        axes.axis("off")
+    shown(
+        figure,
+        "Three pictures of you, an operation and an array. Owned: a dotted line to you, who had it, and a "
+        "solid one to the operation, which has it now. Shared: two solid lines, both read. Borrowed: a "
+        "solid line to you, who own it, and a dashed one to the operation, which may use it.",
+        "There's one array in each picture, and it stays where it is.",
+    )
+
+
+draw_ways()
+
+# %% [markdown] id=lent-text
 # Let's lend an array of ones to two operations.
 
 # %% id=lent-code
@@ -278,13 +315,19 @@ reveal("04b-lent", found)
 # %% [markdown] id=lent-over-text
 # ### The end of a loan
 #
-# A loan ends when you give the array away. If an operation still holds the loan, it can't run any more:
+# A loan ends when you give the array away. If an operation still holds the loan, it can't run any more. (`del mine` isn't giving away: you lose the name, but the operation keeps the array alive, and can run.)
 
 # %% id=lent-over
 mine = agt.ones(4).sync()
 reader = agt.d2h(mine.borrow())
 mine = scaled(mine, 2).sync()  # given away, and got back
 refused(agt.errors.UseAfterMoveError, reader.sync)
+
+# %% id=lent-over-check tags=asserts
+owner = agt.ones(4).sync()
+still_runs = agt.d2h(owner.borrow())
+del owner
+assert still_runs.sync().all()
 
 # %% [markdown] id=lent-order
 # And a loan puts nothing in order, because it records no event. If one arm of an `overlap` writes to the array and another one reads it, that's a race:
@@ -296,9 +339,9 @@ with agt.using("sim"):
     refused(agt.errors.StreamRaceError, reads_and_writes.sync)
 
 # %% [markdown] id=shared-text
-# Nobody may write to a shared array at all, since that would surprise everybody who reads it:
+# A loan may write, but nobody may write to a shared array. That would surprise everybody who reads it, so it's refused.
 
-# %% id=shared-write
+# %% id=shared-check tags=asserts
 weights = agt.ones(4).sync().share()
 refused(agt.UsageError, lambda: scaled(weights, 2))
 
@@ -535,7 +578,7 @@ ways.plot(
 )
 
 # %% [markdown] id=lives-read
-# Deleting the names freed nothing. The three ways say who may *use* an array. How long its memory stays is another question, with one answer for all three: **at least until the last name and the last operation that refer to it are gone.** (An operation that has given its array on still refers to it.) In this picture, 50 MB were kept by a forgotten list of operations, all of which had run. In a notebook that happens easily, because its names live until you delete them.
+# Deleting the names freed nothing. The three ways say who may *use* an array. How long its memory stays is another question, with one answer for all three: **at least until the last name and the last operation that refer to it are gone.** (That includes an operation that has run and passed its array on.) In this picture, 50 MB were kept by a forgotten list of operations, all of which had run. In a notebook that happens easily, because its names live until you delete them.
 #
 # Now for the rod. In `first_try`, no name and no list holds an old array. Here's another program, which waits after each step:
 

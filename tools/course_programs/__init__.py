@@ -4,10 +4,10 @@
 a function in one of them.
 """
 
-from . import chapters, driven, gallery, suspects
+from . import chapters, driven, gallery, language, suspects
 from .programs import RUNS, Run, find_run, record_run, trace_of
 from .same_work import same_work
 
-PROGRAMS = (chapters, suspects, driven, gallery)  # importing them fills the table
+PROGRAMS = (chapters, suspects, driven, gallery, language)  # importing them fills the table
 
 __all__ = ["PROGRAMS", "RUNS", "Run", "find_run", "record_run", "same_work", "trace_of"]

@@ -251,7 +251,7 @@ if device.simulated:  # a GPU's clock agrees with Python's to a few µs only
 # `spawn` puts the operation on the event loop's list, as a **task**. A task gets its turn when the running code pauses, as it does in the second line. It hands its work to the device, and pauses too. So we get on with our job.
 
 # %% id=00-meanwhile guess within=0.05
-# The stopwatch above says what `sync` takes. What does it say with these four lines, in µs?
+# The stopwatch above counted `sync` and then the job. What does it say with these four lines, in µs?
 
 # %% id=00-meanwhile reveal
 async def beside(us, *pictures):
@@ -388,7 +388,9 @@ reveal("00-four", f"{at_once_us:.0f}", picture, quarter=row / 4)
 # Which copies run at the same time, and which take turns?
 
 # %% id=00-four told truth=793
-# A quarter of the time would be {quarter:.0f} µs. Something takes turns even with four queues, and the picture shows what.
+# A quarter of the time would be {quarter:.0f} µs. Something takes turns even with four queues.
+#
+# **Third clue:** in this picture, which copies take turns, and which don't? It's your last chance to change your bet.
 
 # %% id=bright-album
 hang_up(**dict(zip(("first", "second", "third", "fourth"), bright, strict=True)))
@@ -396,14 +398,18 @@ hang_up(**dict(zip(("first", "second", "third", "fourth"), bright, strict=True))
 # %% [markdown] id=answer
 # ## The quick one
 #
-# **Third clue:** in that picture, which copies take turns, and which don't? If your bet looks bad by now, enjoy it. Here comes the quick program, at last.
+# If your bet looks bad by now, enjoy it. Here comes the quick program, at last.
 
 # %% id=00-riddle reveal
 def with_both_ways(trace):
     """The same trace with one more lane: when copies go both ways."""
     pairs = [(there, back) for there in trace.find("h2d") for back in trace.find("d2h")]
     meet = [(max(a.start, b.start), min(a.end, b.end)) for a, b in pairs]
-    spans = [(start, end, f"{end - start:.0f} µs") for start, end in meet if start < end]
+    joined = []
+    for start, end in sorted(pair for pair in meet if pair[0] < pair[1]):
+        follows = joined and start - joined[-1][1] < 5  # a copy ends, and the next begins
+        joined.append((joined.pop()[0] if follows else start, end))
+    spans = [(start, end, f"{end - start:.0f} µs") for start, end in joined]
     return trace.with_lane("both ways", spans)
 
 
@@ -421,7 +427,7 @@ reveal("00-riddle", "ways" if beside_us > in_turn else "inward", picture, ways=b
 # With one queue, copies there and back take turns. With several, they run side by side. (The program at the bottom copies twice as much.)
 
 # %% id=00-riddle told truth=ways
-# In the quick program, numbers travel both ways for {ways:.0f} µs, and in the slow one never: that's where the time went. One queue means one thing at a time: in, compute, out. With four queues, one result comes back while the next numbers are already on their way in. Each direction has a road of its own. Copies in one direction take turns on it, so cross off `inward`, but the slow program always left a road empty. (It isn't quite 729 - 501: copies that meet slow each other down a little, and there are fewer gaps.)
+# In the quick program, numbers travel both ways for {ways:.0f} µs, and in the slow one never: that's where the time went. One queue means one thing at a time: in, compute, out. With four queues, one result comes back while the next numbers are already on their way in. Each direction has a road of its own. Copies in one direction take turns on it, so cross off `inward`, but the slow program always left a road empty. (The two programs differ by 228 µs. It isn't the same number, because copies that meet slow each other down, which costs a little, and because there are fewer gaps, which saves a little.)
 #
 # The program at the bottom has the same trick: once `develop` is yours, you've written such a program.
 
@@ -431,6 +437,8 @@ if device.simulated:
     assert [round(us) for us in (row, by_us.metrics().makespan)] == [1397, 793]
     assert in_a_row.overlap_between("h2d", "d2h") == 0
     assert by_us.overlap_between("h2d", "d2h") > 400
+    (drawn,) = [s for s in with_both_ways(by_us) if s.detail.get("lane") == "both ways"]
+    assert abs(drawn.duration - by_us.overlap_between("h2d", "d2h")) < 2
     for copies in (by_us.find("h2d"), by_us.find("d2h")):
         assert all(a.end <= b.start for a, b in pairwise(copies))
 long, short = (trace.metrics().makespan for trace in (slow, quick))
@@ -488,7 +496,7 @@ if device.simulated:
 # %% [markdown] id=challenge
 # ## Challenge: three trips and a job
 #
-# Each page ends with a challenge, and `progress` keeps your best time.
+# Nearly every page has a challenge near its end, and `progress` keeps your best time.
 #
 # `job()` keeps Python busy for 200 µs, and `trips` are three operations. The first takes 2,000,000 numbers to the device and brings 400,000 back. The second takes 1,200,000 there and brings as many back. The third takes 400,000 there and brings 2,000,000 back. Do everything, and return the three results in order. Python mustn't block, so `await`. From the first bar to the last, this takes 881 µs: get below 510. Then go on: the course's own answer takes 340.
 

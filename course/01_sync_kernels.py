@@ -72,7 +72,7 @@ op = mixed_up(12, agt.zeros(12, np.uint32).partition(4)).output().to_host()
 print(mixed_up.source)
 
 # %% id=01-who guess
-# How many of the twelve elements get a signature now? Type the number.
+# How many of the twelve elements get a signature now? Type the number. (Thread 0 of block 0 signs with a 0, and that counts.)
 
 # %% id=01-who reveal
 numbers = op.sync()
@@ -443,7 +443,7 @@ stepwise.plot(
 )
 
 # %% [markdown] id=steps-read
-# Each array needs memory, which costs one of the small calls, and `agt.zeros` has the device fill it (yellow). So five steps are seven pieces of work. Python makes one to three calls and then waits for the device. As soon as the device is done, it's the device that waits, until Python comes back with the next call. (Where both lanes are empty, Python looks up arguments and gets round to the next line.) **They take turns.** It's like moving a piano with somebody who only pushes while you rest.
+# Each array needs memory, which costs one of the small calls, and `agt.zeros` has the device fill it (yellow). So five steps are seven pieces of work. Python makes one to three calls and then waits for the device. As soon as the device is done, it's the device that waits, until Python comes back with the next call. (Where both lanes are empty, Python has come back from one call and is still on its way to the next.) **They take turns.** It's like moving a piano with somebody who only pushes while you rest.
 
 # %% id=steps-check tags=asserts
 waits = [span for span in stepwise if span.kind == "wait"]
@@ -466,7 +466,7 @@ if device.simulated:
 #
 # Who pays for a long kernel? Let's look at a launch, the call that asks the device to run a kernel. `op.async_on(stream)` puts an operation into a stream's queue, and `stream.synchronize()` waits until the queue is empty.
 #
-# We multiply a matrix by a vector, once with 512 rows and columns, and once with 2048, which makes sixteen times as many numbers. Each row has a thread of its own.
+# We multiply a matrix by a vector, once with 512 rows and columns, and once with 2048, which makes sixteen times as many numbers. Each row has a thread of its own, in blocks of 128, and an H200 has room for 270,336 threads at once.
 
 # %% id=launch-returns-run
 def launched(size):
@@ -495,7 +495,7 @@ reveal("01-length", f"{times:.1f}", picture, **took)
 # The launch is as long in both. The kernel isn't, and neither is the wait.
 
 # %% id=01-length told truth=3.9
-# The kernels take {small:.0f} and {large:.0f} µs. In blocks of 128 the device has room for all rows at once, so it doesn't matter that there are four times as many. What matters is that each is four times as long.
+# The kernels take {small:.0f} and {large:.0f} µs. The device has room for all rows at once, so it doesn't matter that there are four times as many. What matters is that each is four times as long.
 #
 # And the *call*? It takes {calls:.1f} times as long for the larger kernel, because **launching** a kernel only means putting it into a queue. The call returns as soon as that's done, and by then the kernel may not even have begun. So it's the wait that pays for a long kernel, and not the call. A real H200 makes shorter calls than our simulated one, but the same holds there: a product of two matrices took 15.5 µs, one of a matrix and a vector 35.3, and a tiny `relu` 0.8, and their calls 8.9, 9.8 and 8.6.
 #
@@ -506,6 +506,8 @@ reveal("01-length", f"{times:.1f}", picture, **took)
 # > - *What helps:* look at the kernel's own bar in a timeline.
 
 # %% id=launch-check tags=asserts
+with agt.using("sim") as h200:
+    assert h200.spec.sms * h200.spec.threads_per_sm == 270_336
 there = agt.Trace.load_recording("01_sync_kernels")  # from the H200
 queued = [span for span in there if span.kind == "call"]
 assert [round(span.duration, 1) for span in queued] == [8.9, 9.8, 8.6]
@@ -617,7 +619,7 @@ if device.simulated:
 # %% [markdown] id=challenge
 # ## Challenge: nowhere to hide
 #
-# `layer` computes a layer of a neural network, `np.maximum(a @ x + b, 0)`, with three kernels. This time the matrix has only 64 rows and columns. The device is done with that before the next call comes, so nearly all of the time goes into calls, and each counts. Return an operation, as in `forward`. As it stands, it takes 114 µs: get below 80. The course's own answer takes 70 µs. (`add` is in the folded cell. A second rung is at 55: NumPy may do some packing, and `agt.pin` helps the parcel along.)
+# `layer` computes a layer of a neural network, `np.maximum(a @ x + b, 0)`, with three kernels. This time the matrix has only 64 rows and columns. The device is done with that before the next call comes, so nearly all of the time goes into calls, and each counts. Return an operation, as in `forward`. As it stands, it takes 114 µs: get below 80. The course's own answer takes 70 µs. (`add(n, x, y, z)` adds `x` and `y`, of `n` numbers each. There's a second rung at 55: let NumPy pack the three arrays into one, pin it, and copy it once.)
 
 # %% id=01-challenge-kernels tags=helpers
 add = agt.Kernel(r"""

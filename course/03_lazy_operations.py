@@ -16,10 +16,11 @@
 import asyncio
 import warnings
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course import check, guess, hint, progress, reveal, score, solution
+from asyncgpu_course import check, guess, hint, progress, reveal, score, shown, solution
 
 device = agt.use("auto")
 device
@@ -163,7 +164,7 @@ for _ in range(5):
     where.sync()
 
 # %% [markdown] id=context-table
-# Our function was called at each run. Who chose the streams? `sync` leaves that to a *policy*, and the usual one has four streams that take turns, so the fifth run is back on the stream of the first. (A picture counts its streams from 1.)
+# Our function was called at each run. Who chose the streams? `sync` leaves that to a *policy*, and the usual one has four streams that take turns, so the fifth run is back on the stream of the first. (These numbers count all the streams that the program has created so far. A picture numbers only the streams in it, so there they begin at 1.)
 #
 # The context has a verb for each kind of work, which puts it into the stream's queue and returns right away:
 #
@@ -192,7 +193,39 @@ original = agt.arange(5).sync()
 agt.d2h(copy_of(original).sync()).sync()
 
 # %% [markdown] id=copy-of-read
-# Why two functions? Because they're called at different times. You call the outer one when you write the recipe, and tell it what the recipe is *about*. The inner one is called when the recipe runs: it takes the context, does the work, and hands over the result with `value`.
+# Why two functions? Because they're called at different times. Here's how it goes if you write the recipe once and run it twice:
+
+# %% id=two-functions tags=helpers
+def draw_two_functions():
+    """Over time: the outer function is called once, and the inner one at each run."""
+    figure, axes = plt.subplots(figsize=(8, 2.4), layout="constrained")
+    rows = {"copy_of(array)": 3, "sync()": 2, "enqueue(context)": 1, "the context's stream": 0}
+    boxes = [("copy_of(array)", 0, 1, "#9ad5f7", "builds it")]
+    for run in (3, 7):
+        boxes += [
+            ("sync()", run, 3, "0.9", "runs it"),
+            ("enqueue(context)", run + 0.2, 1.5, "#6fd3b0", "empty, copy"),
+            ("the context's stream", run + 1.3, 1.5, "#f0b840", "copies"),
+        ]
+    for lane, start, wide, colour, text in boxes:
+        y = rows[lane]
+        axes.barh(y, wide, left=start, height=0.7, color=colour, edgecolor="0.3")
+        axes.text(start + wide / 2, y, text, ha="center", va="center", fontsize=9)
+    axes.set_yticks([*rows.values()], [*rows], family="monospace")
+    axes.set(xticks=[], xlabel="time", xlim=(-0.3, 10.3))
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    shown(
+        figure,
+        "Four lanes over time. copy_of is called once, at the left. Later there are two runs by sync, and in "
+        "each of them enqueue is called and puts a copy on the stream.",
+        "The outer function is called once, before anything runs. The inner one is called in each run.",
+    )
+
+
+draw_two_functions()
+
+# %% [markdown] id=two-functions-read
+# You call the outer one when you write the recipe, and tell it what the recipe is *about*. The inner one is called when the recipe runs: it takes the context, does the work, and hands over the result with `value`.
 
 # %% [markdown] id=exercise-h2d
 # ### Exercise: h2d by hand

@@ -104,12 +104,12 @@ riddle.plot(
 riddle.between(join.start - 15, join.end + 2).plot(
     title="The end, enlarged",
     lanes=("streams",),
-    lesson="Two arrows, one from each product, lead to the third stream, "
+    lesson="Two arrows, one from each side, lead to the third stream, "
     "where the sum is computed.",
 )
 
 # %% [markdown] id=question-read
-# The sum begins with a `memset` of its output, and an arrow leads to that from each product. The arrows are events: at the end of each, a stream had to wait for another.
+# The sum begins by filling its output with zeros (`memset`, in yellow), and two arrows lead to that. One comes from the first product. The other comes from `scale`, which has halved the second. The arrows are events: at the end of each, a stream had to wait for another.
 #
 # Now for the strange part. **The author of this program created no stream and recorded no event.** So who chose the streams and drew the arrows?
 #
@@ -584,13 +584,14 @@ assert a.mode == b.mode == "shared"
 # %% [markdown] id=middle
 # ## The middle part
 #
-# Now for the hidden part. It did this:
+# Now for the hidden part. You've seen how it ends. Here's how it begins, enlarged:
 
 # %% id=riddle-again
-riddle.plot(
-    title="Who drew the arrows?",
+copied = riddle.find("h2d")[0].end
+riddle.between(copied - 15, copied + 23).plot(
+    title="The fork, enlarged",
     lanes=("streams",),
-    lesson="One copy, two products side by side, and their sum.",
+    lesson="From the end of the copy, an arrow leads to the other stream.",
 )
 
 # %% [markdown] id=exercise-diamond

@@ -123,6 +123,11 @@ assert left.stream != right.stream
 for early, late in [(source_copy, left), (source_copy, right), (left, join), (right, join)]:
     assert riddle.happens_before(early, late)
 assert not riddle.happens_before(left, right)
+(halved,), fill = riddle.find("scale"), riddle.find("memset")[-1]
+side = left if left.stream != halved.stream else right
+assert len({side.stream, halved.stream, fill.stream}) == 3
+assert fill.stream == join.stream
+assert riddle.happens_before(halved, fill) and riddle.happens_before(side, fill)
 if device.simulated:
     assert riddle.overlap_between(left, right) > 0
 

@@ -380,7 +380,24 @@ if device.simulated:
 # | a graph with a `while` node | 54 |
 # | the same, fused | 47 |
 # | one kernel | 99 |
-#
+
+# %% [markdown] id=h200-token
+# And this is what it looks like there, four tokens by Python and four by a graph that's asked after each. (Profiled, so each call takes longer than in the table.)
+
+# %% id=h200-token-run
+recorded = [
+    agt.Trace.load_recording(name).from_first()
+    for name in ("18_token_by_python", "18_token_by_token")
+]
+agt.compare_timelines(
+    recorded,
+    ["By Python", "By a graph"],
+    lanes=("host", "streams"),
+    lesson="Above, Python describes a step, which leaves no bar, and then makes 26 calls. "
+    "Below, it's a call and a wait for each token.",
+)
+
+# %% [markdown] id=more-people
 # Now let more people talk. A step says a token for *each* slot, and one kernel has a block for each.
 
 # %% id=crowd-numbers tags=helpers

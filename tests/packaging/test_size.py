@@ -22,7 +22,7 @@ WHOLE = {
     "simgpu": 24_950,
     "tests": 29_300,
     "course": 47_250,
-    "tools": 7_750,
+    "tools": 7_800,
     "benchmarks": 9_900,
 }
 JAVASCRIPT = 700

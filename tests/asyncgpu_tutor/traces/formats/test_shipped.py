@@ -105,7 +105,7 @@ HOST_BOUND = {
     "06_await", "07_async_mlp", "07_async_mlp_one_stream", "08_allocation_in_the_loop",
     "08_allocation_in_the_loop_repaired", "08_one_big_kernel_repaired", "09_cuda_graphs_by_calls",
     "11_newton_by_host", "11b_queue_by_launches", "13_six_launches", "14_galaxies_by_calls", "14_grep",
-    "14_ranks_by_host",
+    "14_ranks_by_host", "18_token_by_python",
 }  # fmt: skip
 
 

@@ -127,7 +127,7 @@ assert not riddle.happens_before(left, right)
 side = left if left.stream != halved.stream else right
 assert len({side.stream, halved.stream, fill.stream}) == 3
 assert fill.stream == join.stream
-assert riddle.happens_before(halved, fill) and riddle.happens_before(side, fill)
+assert all(riddle.happens_before(early, fill) for early in (halved, side))
 if device.simulated:
     assert riddle.overlap_between(left, right) > 0
 

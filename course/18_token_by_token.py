@@ -393,8 +393,8 @@ agt.compare_timelines(
     recorded,
     ["By Python", "By a graph"],
     lanes=("host", "streams"),
-    lesson="Above, Python describes a step, which leaves no bar, and then makes 26 calls. "
-    "Below, it's a call and a wait for each token.",
+    lesson="Above, Python describes a step, which leaves no bar, and then makes "
+    "26 calls. Below, it's a call and a wait for each token.",
 )
 
 # %% [markdown] id=more-people

@@ -9,7 +9,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 40 minutes, and 30 for the encores |
+# | Time | 45 minutes, and 50 for the encores, half of them for the challenge |
 # | You need | [04_combinators](04_combinators.ipynb), [09_cuda_graphs](09_cuda_graphs.ipynb) and, from [02c_tiles](02c_tiles.ipynb), what a barrier is. You don't need a GPU |
 
 # %% id=setup
@@ -479,7 +479,7 @@ assert len(by_python.find("flood_step")) == steps.max() + 1
 #
 # The kernel below takes one step and ends. Make it go on until a step reaches nothing. At the end, thread 0 writes the number of steps to `rounds[0]`, counting the last one, which found nothing.
 #
-# All of a step's reads have to come before any of its writes, and all of its writes before the next step's reads. (A new `level + 1` fools nobody who looks for `level`. But an ordinary read and write of one word at the same time are a race, and then CUDA promises nothing.)
+# All of a step's reads have to come before any of its writes, and all of its writes before the next step's reads. (Here a late read would do no harm, since a new `level + 1` isn't the `level` that it looks for. But if one thread reads a word while another writes it, without an atomic, that's a race, and then CUDA promises nothing.)
 
 # %% id=11-flood starter
 FLOOD = r"""
@@ -675,8 +675,16 @@ draw_steps(*THREE_MEET)
 #
 # 1. Thread 0 counts for its block. There's a `__syncthreads()` **before** that, because a block that's still at work mustn't be counted, and one **after** the last look, so that nobody goes on too early.
 # 2. The counter is a flag, so it needs both fences: one between the work and the counting, and one behind the last look.
-# 3. A look must be real. An ordinary read may be answered by a register or the SM's cache, which needn't learn the news. In new code you'd look by the `load` of a `cuda::atomic_ref`, which carries its fence with it ([12](12_async_inside_a_kernel.ipynb) ends with it). A `volatile` read asks memory, too. Here we look by `atomicAdd(arrived, 0)`, which adds nothing and returns what it found. It's the dearest of the three, since atomics on one word take turns. But a block sends only one thread, so on an H200 a meeting of 16 blocks takes 1.05 µs with it, 0.98 with `volatile`, and 0.84 with the instructions that `atomic_ref` is compiled to.
+# 3. A look must be real. An ordinary read may be answered by a register or the SM's cache, which needn't learn the news. Here we look by `atomicAdd(arrived, 0)`, which adds nothing and returns what it found.
 # 4. The counter just goes on: the goals of 16 blocks are 16, 32, 48.
+#
+# There are other ways to look. Atomics on one word take turns, so ours is the dearest, but a block sends only one thread:
+#
+# | look by | brings its fence | 16 blocks meet on an H200 in |
+# |---|---|---|
+# | `atomicAdd(arrived, 0)` | no | 1.05 µs |
+# | a `volatile` read | no | 0.98 µs |
+# | the `load` of a `cuda::atomic_ref`, for new code ([12](12_async_inside_a_kernel.ipynb) ends with it) | yes | 0.84 µs, by the instructions it's compiled to |
 #
 # Waiting by looking is called *spinning*. If you expect to wait long, let the thread sleep between two looks, by `__nanosleep(100)`, so that it leaves its processor to others. Our meetings are short, and a nap would make them 10 % longer. A GPU has no Stop button, so our spins give up after ten million looks, by `__trap()`, which ends the kernel with an error.
 
@@ -809,7 +817,7 @@ facts = {"share": 100 * (1 - once_us / whole_us), "round_": (whole_us - once_us)
 reveal("11-hot", round(once_us), **facts)
 
 # %% id=11-hot told truth=561
-# So {share:.0f} % of the time went into a question. 4,096 threads ask for one word by an atomic, at the same moment, and atomics on one word take turns: in our model that's about 1.5 clocks each, so in each round the last thread waits for {round_:.1f} µs, to read a word that nobody changes any more. On an H200, the kernel took 1,187 µs when everybody asked, and 674 when one thread of each block did. (That's the median of many runs, without a profiler.) We had suspected the meetings.
+# So {share:.0f} % of the time went into a question. 4,096 threads ask for one word by an atomic, at the same moment, and atomics on one word take turns: in our model that's about 1.5 clocks each, of half a nanosecond, so in each round the last thread waits for {round_:.1f} µs, to read a word that nobody changes any more. On an H200, the kernel took 1,187 µs when everybody asked, and 674 when one thread of each block did. (That's the median of many runs, without a profiler.) We had suspected the meetings.
 
 # %% id=hot-check tags=asserts
 assert old in many_blocks.source
@@ -819,8 +827,6 @@ if device.simulated:
     assert 500 < once_us < 850  # 674
 
 # %% [markdown] id=places
-# On an H100, the flood by sixteen blocks, all of whose threads ask, was done after 1.4 ms, and Python's after 22, in the better of two runs.
-#
 # There's a condition that's easy to miss. A block keeps its place on the GPU until it ends. If a seventeenth block found no place, it would begin only when another one ends, and the others would all wait for it. So **blocks that wait for each other must all have a place at the same time.** How many have one depends on the GPU, on the kernel's registers and shared memory, and on who else is there.
 #
 # CUDA promises places for a **cooperative launch**: it counts those of an otherwise empty GPU first, and refuses a grid that's too large. In it you can call `grid.sync()`, which waits for all blocks and orders memory, as `meet` does. If a kernel calls `this_grid()`, `agt` makes it one.
@@ -828,7 +834,7 @@ if device.simulated:
 # %% [markdown] id=pays-text
 # ## When it doesn't pay
 #
-# If you've written CUDA in C++, you've been shaking your head: *of course* Python is slow. But whoever asks the host after each round waits, in any language. In C++, on an H100, one kernel was about ten times as fast as asking: 13 µs against 128.
+# If you've written CUDA in C++, you've been shaking your head: *of course* Python is slow. But whoever asks the host after each round waits, in any language. In C++, one kernel was about ten times as fast as asking (the encores have the numbers).
 #
 # What you save in either language is the conversation, and nothing else. So let's make Newton's rounds longer: in each, the threads now go through some useless steps first.
 
@@ -1150,7 +1156,7 @@ check("11-again", MEET_AGAIN)
 # | a graph that goes round ([11b](11b_without_a_barrier.ipynb)) | | 98, 106 | 74 |
 # | one kernel | 49, 63 | 36, 46 | 13 |
 #
-# In part: C++ asks four times as quickly as Python, and twice as quickly as Python that has prepared its operations. But whoever asks the host after each round waits, in any language. Nearly three quarters of what C++ gains by the one kernel is in *not asking*. (At the top of this page, the same loop took 766 µs. That's an H200 in another machine, and a profiler, which makes each of the host's calls take longer.) And in Python? Let it launch all nine rounds and not ask:
+# In part: C++ asks four times as quickly as Python, and twice as quickly as Python that has prepared its operations. But nearly three quarters of what C++ gains by the one kernel is in *not asking*. (At the top of this page, the same loop took 766 µs. That's an H200 in another machine, and a profiler, which makes each of the host's calls take longer.) And in Python? Let it launch all nine rounds and not ask:
 
 # %% id=ways-python
 def nobody_asks(numbers):

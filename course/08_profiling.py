@@ -57,7 +57,7 @@ device
 # - `new`: `new = ...`, the arithmetic
 
 # %% [markdown] id=share-text
-# Now take a step from the middle of the run. The plate has 256 x 256 points, and the step asks the GPU for ten pieces of work, one after the other. It takes 193 µs in all.
+# Now take a step from the middle of the run. The plate has 256 x 256 points, and the step asks the GPU for ten pieces of work, one after the other. It takes 193 µs in all. To add two such plates, the GPU needs 1.5 µs.
 
 # %% id=08-share guess within=0.4
 # For how many of these 193 µs is the GPU at work?
@@ -93,7 +93,8 @@ def draw_step():
     told = f"{len(calls)} calls, and {len(works)} pieces of work for the GPU"
     each = "; ".join(f"{line} from {start:.0f} to {end:.0f} µs" for (line, start, end), _ in lines)
     alt = f"Three lines of the program, one after the other: {each}. Below them, {told}. Each is short, and "
-    shown(figure, f"{alt}comes right after its call: {', '.join(filter(None, words))}.", f"{told}.")
+    spoken = ", ".join(word or "max again" for word in words)
+    shown(figure, f"{alt}comes right after its call: {spoken}.", f"{told}.")
 
 
 m = one_step.metrics()
@@ -253,7 +254,7 @@ assert 770 < (stencil[0] + still[0]) / ((begins[40] - begins[20]) / 20) < 830
 # %% [markdown] id=exercise-costliest
 # ### Exercise: what costs most?
 #
-# `names` lists the names of some ranges. In a run of a million steps, which of them would cost most? Return its name. Each would come as often as it does in `trace`, some in every step and some in every twentieth. But its odd times are accidents that won't come again (the first may be one, or a later one, or several), so reckon with a typical time. (A range is a span whose `kind` is `"range"`.)
+# `names` lists the names of some ranges. In a run of a million steps, which of them would cost most in all? Return its name. Some ranges come in every step and some in every twentieth, and in the long run they go on as they do in `trace`. But a few of a range's times may be accidents that won't come again, early or late. So reckon with a typical time. A range is a span whose `kind` is `"range"`.
 
 # %% id=08-costliest starter
 def costliest(trace, names): ...
@@ -296,7 +297,7 @@ for line in told.splitlines()[4:9]:
 swarm = agt.Trace.from_nsys(agt.Trace.recorded_file("swarm.sqlite"))
 m = swarm.metrics()
 busy, run = m.device_active / 1000, m.device_makespan / 1000
-print(f"\nThe GPU is busy for {busy:.1f} of {run:.1f} ms.")
+print(f"\nThe GPU is busy for {busy:.1f} of the run's {run:.1f} ms.")
 
 # %% id=08-spared guess
 # `cupy_add` has 85.5 percent, so somebody starts to write a faster one. If it took no time at all, by how many percent would the run get shorter? (To the nearest whole percent.)
@@ -310,7 +311,7 @@ saved = round(100 * sum(span.duration for span in awaited) / m.makespan)
 reveal("08-spared", saved, **facts)
 
 # %% id=08-spared told truth=0
-# `cupy_add` runs for {add:.1f} of {whole:.1f} ms, and the end never waits for it: the chain that it waits for has {links:,} links, and {work} of them are work of the GPU.
+# The whole trace, with the host's first calls, has {whole:.1f} ms. `cupy_add` runs for {add:.1f} of them, and the end never waits for it: the chain that it waits for has {links:,} links, and {work} of them are work of the GPU.
 #
 # The table didn't lie, but we forgot to ask: percent of *what*? Of the time in which kernels run. Of the whole run, `cupy_add` has 3.2 percent, and you don't even get those. The chain has only the host in it: a fifth of the time in calls, and the rest in Python. So faster kernels would make the pauses between them longer, and nothing else. **A share is not a saving.**
 
@@ -563,10 +564,11 @@ def from_first_call(trace):
 old, new = from_first_call(annotated), from_first_call(fused)
 alloc = next(span for span in annotated if span.kind == "call")
 facts = {"old": old / 1000, "new": new / 1000, "alloc": alloc.duration / 1000, "first": step[0] / 1000}
+facts["plate"] = (begins[0] - alloc.end) / 1000
 reveal("08-whole", round(old / new, 2), **facts)
 
 # %% id=08-whole told truth=1.07
-# {old:.0f} ms became {new:.0f}. Of the old ones, the first call has {alloc:.0f}, and the first step {first:.0f}. Such things happen once, in either program, and the other 59 steps take a hundredth of a second.
+# {old:.0f} ms became {new:.0f}. Of the old ones, the first call has {alloc:.0f}, the rest of making the plate {plate:.0f}, and the first step {first:.0f}. Such things happen once, in either program, and the other 59 steps take a hundredth of a second.
 
 # %% [markdown] id=whole-why
 # ### Is it a gain?
@@ -668,7 +670,7 @@ kernel, look, rest = split["as it was"]
 reveal("08-line", "change", draw_split, new=kernel, change=look, rest=rest)
 
 # %% id=08-line told truth=change
-# Of a step as it was, `new` has {new:.0f} µs, `change` {change:.0f}, `assign` less than {rest:.0f}. On time, `new` and `change` are a tie, so if you said `new`, you weren't wrong either. No repair gains just its own bar. One look of twenty stays (a slow one, of 300 µs), and the swap takes the assignment away as well. So the price decides. Fewer looks take a minute to write, and nineteen steps too many at most. (Don't subtract rows. They're different runs: `stencil`, the same code in the first two, took half as long again in the second.)
+# Of a step as it was, `new` has {new:.0f} µs, `change` {change:.0f}, `assign` less than {rest:.0f}. On time, `new` and `change` are a tie, so if you said `new`, you weren't wrong either. A repair doesn't just remove its own bar. With fewer looks, one of twenty stays, a slow one of 300 µs. And with one kernel, there's a swap, which replaces the assignment as well. So the price decides. Fewer looks take a minute to write, and nineteen steps too many at most. (Don't subtract rows. They're different runs: `stencil`, the same code in the first two, took half as long again in the second.)
 #
 # If you said `change` because `float` waits, you had the right line and the wrong reason. And `new` isn't long because of its arithmetic: in the first picture, its four kernels take 6 µs.
 #
@@ -691,6 +693,7 @@ assert 2_700 < np.mean(durations(annotated, "step")) < 2_710
 assert 0.3 < calls / spent(annotated, "is it still?") < 0.4
 assert waits < 2.5
 assert [round(us / 1000) for us in (alloc.duration, step[0], old, new)] == [114, 151, 305, 285]
+assert round((begins[0] - alloc.end) / 1000) == 28
 assert spent(fused, "stencil") < 14
 first_look, *other_looks = [s.duration for s in fused.find("is it still?") if s.kind == "range"]
 assert first_look > 400 * max(other_looks)
@@ -718,7 +721,7 @@ assert between > look / 2
 # - If a program gets slower and slower, compare its last steps with its first ones, and then ask whether the growing work has to be done at all.
 # - What a repair gains depends on the run. No change to a loop takes away what happens once, so ask how many steps before you say how many times as fast.
 #
-# **Next:** in [08b_detective](08b_detective.ipynb) you write a detective, repair what it finds, and make a slow server six times as fast. If you'd rather have your host make fewer calls at once, [09_cuda_graphs](09_cuda_graphs.ipynb) only needs this page.
+# **Next:** in [08b_detective](08b_detective.ipynb) you write a detective, repair what it finds, and make a slow server six times as fast. If you'd rather have your host make fewer calls at once, go straight to [09_cuda_graphs](09_cuda_graphs.ipynb), which doesn't need 08b.
 
 # %% id=score
 score("08")

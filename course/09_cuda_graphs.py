@@ -9,7 +9,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 55 minutes, and 35 more for the encores |
+# | Time | 65 minutes, and 55 more for the encores |
 # | You need | [04_combinators](04_combinators.ipynb), [06_await](06_await.ipynb), [07_async_mlp](07_async_mlp.ipynb) and [08_profiling](08_profiling.ipynb) |
 
 # %% id=setup
@@ -223,7 +223,7 @@ reveal("09-written", f"{len(capturing.device_spans)} {capture_us:.0f}", written)
 # | **instantiate** | the driver checks the list and gets it ready | once |
 # | **launch** | one call starts everything on the list | again and again |
 #
-# `graph_on` does the first two. The graph has eight **nodes**, one for each kernel. (An operation that makes an array would be refused, because the list has to name addresses. That's why we allocated everything up front.) And `graph.launch()` is an operation like any other. It yields what `op` would yield.
+# `graph_on` does the first two. (In a simulated picture, the capture's bar is called `prepare`, since getting the calls ready is what takes the time.) The graph has eight **nodes**, one for each kernel. (An operation that makes an array would be refused, because the list has to name addresses. That's why we allocated everything up front.) And `graph.launch()` is an operation like any other. It yields what `op` would yield.
 
 # %% id=capture-check tags=asserts
 assert np.allclose(in_y, in_numpy(host, tokens[0]), atol=1e-4)
@@ -1031,7 +1031,7 @@ check("09-no-allocation", capturable)
 # %% [markdown] id=prepared
 # ### Somebody else's pipeline
 #
-# The MLP of chapter 7 allocates in every batch, so you can't capture it as it is. Chapter 7 also has the solution: `op.prepare()` runs the functions of an operation once, allocates its arrays and packs its arguments. What's left is a list of calls *and the memory that goes with it*. `prepared.launch()` makes these calls again, one by one. It allocates nothing, so it can be captured. (Events become no nodes, but the edges between nodes.)
+# The MLP of chapter 7 allocates in every batch, so you can't capture it as it is. Chapter 7 also has the solution: `op.prepare()` runs the functions of an operation once, allocates its arrays and packs its arguments. What's left is a list of calls *and the memory that goes with it*. `prepared.launch()` makes these calls again, one by one. It allocates nothing, so it can be captured. (Its events become edges between nodes.)
 
 # %% id=prepare
 inputs = agt.data.seed_inputs(dim=64, batches=4)

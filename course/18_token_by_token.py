@@ -5,7 +5,7 @@
 #
 # Somewhere in this package sleeps a language model that has read nothing but this course. You're about to wake it, and it will talk. Slowly, at first. **How fast can a machine say one word after the other, if it needs each word to find the next?**
 #
-# After this page you can drive a small language model in six ways, say where the microseconds of a token go, know what its memory saves and costs, and keep two conversations from ruining each other.
+# After this page you can drive a small language model in seven ways, say where the microseconds of a token go, know what its memory saves and costs, and keep two conversations from ruining each other.
 #
 # | | |
 # |---|---|
@@ -39,7 +39,7 @@ device
 #
 # A language model does one thing. It gets a text and gives, for every token that it knows, the chance that this one comes next. You draw one, put it behind the text, and ask again.
 #
-# Ours knows 512 **tokens**, from single letters to short words. It needs a seat, which we call a **slot**, where all that's known of a conversation lies on the device: its text, how far it is, and the next token.
+# Ours knows 512 **tokens**, from single letters to short words. Each conversation needs a seat, which we call a **slot**. There, on the device, lies all that's known of it: its text, how far it is, and the next token.
 
 # %% id=seat
 def sit(made, prompt, last, slot=0, seed=1):
@@ -168,7 +168,7 @@ if device.simulated:
 # %% [markdown] id=exercise-say
 # ### Exercise: words as they come
 #
-# You know the cure. `step()` describes a step, and always the same one. `token` is a device array of one `int32`: the token that was said, or `-1 - token` for the last. Write `say`: it calls `tell(token)` for each token, the last one included, as soon as it's there, and before the next step is launched. Capture once, and let one launch and one wait do for each token.
+# You know the cure. `step()` describes a step, and always the same one. `token` is a device array of one `int32`: the token that was said, the last one again as `-1 - token`. Write `say`: it calls `tell(token)` for each token, the last one included, as soon as it's there, and before the next step is launched. Capture once, and let one launch and one wait do for each token.
 
 # %% id=18-say starter
 def say(step, token, stream, tell):
@@ -205,7 +205,7 @@ def say(step, token, stream, tell):
 check("18-say", say)
 
 # %% [markdown] id=ladder
-# ## Four rungs
+# ## Rung by rung
 #
 # First you prepare the step, as in chapter 7: all calls are worked out once and then made one by one. Then you make it a graph. Both ask after each token.
 
@@ -230,7 +230,7 @@ reveal("18-graph", f"{us['graph']:.0f}", picture, rest=us["graph"] - busy)
 # Above, a row of short calls keeps just ahead of the kernels. Below there's one.
 
 # %% id=18-graph told truth=70
-# The kernels need what they need. The other {rest:.0f} µs are the conversation with the host: the copy, the wait, Python, and the launch. To get rid of it, you'd have to stop asking.
+# The kernels and the copy need what they need. Of the other {rest:.0f} µs, a few are the short gaps between kernels. The rest is the conversation with the host: the wait, Python, and the launch. To get rid of that, you'd have to stop asking.
 
 # %% [markdown] id=stop-asking
 # ### Stop asking
@@ -275,7 +275,7 @@ picture = agt.compare_timelines(
 reveal("18-order", " ".join(sorted(ways, key=ways.get)), picture, in_numbers)
 
 # %% id=18-order lesson
-# Two tokens. Asked, there's a copy and a gap behind each. Queued, there's none. With a while node, another bar precedes each step.
+# Two tokens. Asked, there's a copy and a gap behind each. Queued, there's none. With a while node, the two steps have one more bar between them: the node looks whether to go on.
 
 # %% id=18-order told truth="queued while asked"
 # Nothing beats a full queue, since nobody asks anything. But it runs all steps that you've put there, wanted or not, and a text ends when it ends. A `while` node asks, too. It asks somebody who sits next door.
@@ -317,7 +317,7 @@ check("18-while", whole)
 # %% [markdown] id=fuse
 # ### Fewer kernels
 #
-# Between two kernels of a graph there's a gap of a microsecond or so, and 25 of them add up. `made.fused_step()` says the same in 18: each warp that multiplies finds the mean and the variance itself, so nobody has to normalise first. It computes more, and it waits less.
+# In a graph the gaps are short. But so are the kernels, and each takes some 2 µs, however little it does. So it helps to have fewer of them: `made.fused_step()` says the same in 18 instead of 25. Each warp that multiplies finds the mean and the variance itself, so nobody has to normalise first. It computes more, and is over sooner.
 
 # %% id=fused-rung
 rung("fused", lambda made: by_device(made, made.fused_step()))
@@ -326,7 +326,7 @@ print(f"while: {us['while']:.1f} µs a token, fused: {us['fused']:.1f}")
 # %% [markdown] id=one-kernel
 # ## One kernel
 #
-# So each gap that you close makes it faster. Why not close them all? `made.talk()` is a single launch for the whole text. One block takes the conversation, runs through all layers with barriers in between, draws a token, and begins again, until the text is over. There's no launch, no gap, and no host. What's known of the token never leaves shared memory.
+# So fewer kernels are faster. Why not just one? `made.talk()` is a single launch for the whole text. One block takes the conversation, runs through all layers with barriers in between, draws a token, and begins again, until the text is over. There's no launch, no gap, and no host. From layer to layer, the token stays in shared memory, and only what later tokens need of it goes out to global memory.
 
 # %% id=18-talk guess
 # How long does a token take in one kernel, compared with the fused steps above?
@@ -367,7 +367,7 @@ if device.simulated:
 # %% [markdown] id=crowd
 # ## On an H200, and in company
 #
-# This is what a token took one NVIDIA H200, for a single conversation (29 November 2026, medians of 15 runs of 64 tokens, `benchmarks/tokens.py`). PyTorch has the same weights, and says the same texts.
+# This is what a token took one NVIDIA H200, for a single conversation (29 November 2026, medians of 15 runs of 64 tokens, `benchmarks/tokens.py`). PyTorch has the same weights, and says the same texts. (Python was slower there than our simulated one, so the rows that need it differ most from yours.)
 #
 # | | µs |
 # |---|---|
@@ -427,7 +427,7 @@ def draw_crowd():
     print("\n".join(told))
 
 # %% id=18-cross guess
-# We measured 1, 8, 32 and 128 conversations. At which of these numbers is one kernel the quickest of all for the first time? Type it, or 0 for never.
+# We measured 1, 8, 32 and 128 conversations. For one, fused steps took 47 µs and one kernel 99; for eight, 50 and 101. At which of the four numbers is one kernel the quickest of all for the first time? Type it, or 0 for never.
 
 # %% id=18-cross reveal
 quickest = [min(H200, key=lambda name: H200[name][i]) for i in range(len(SLOTS))]
@@ -435,7 +435,7 @@ first = next((n for n, name in zip(SLOTS, quickest) if name == "one kernel"), 0)
 reveal("18-cross", first, draw_crowd)
 
 # %% id=18-cross told truth=128
-# A lone block takes as long as 128 of them, each on an SM of its own, so its line is flat. The others fill up, and something else turns around: fused steps are ahead for one conversation, and behind for 128. Each warp works the mean out anew, and by then somebody has to do that work. **What's saved by computing more pays only while the machine is idle.**
+# A lone block takes as long as 128 of them, each on an SM of its own, so its line is flat. The others fill up, and something else turns around: fused steps are ahead for one conversation, and behind for 128. Each warp works the mean out anew, and by then somebody has to do that work. **Computing more to launch less pays only while the machine is idle.** (PyTorch's peak at eight is what we measured. We haven't looked into why.)
 
 # %% id=crowd-check tags=asserts
 assert quickest == ["fused, a while node"] * 2 + ["fused, a while node", "one kernel"]
@@ -554,7 +554,7 @@ with agt.using("sim"):
         print(error)
 
 # %% [markdown] id=two-read
-# Two graphs, and one `x`. A model isn't only its weights, which everybody may read at once. It's also the arrays that a step writes on its way, and its slots. On a GPU you'd get two conversations that now and then finish each other's sentences, and only under load. (Real engines have shipped this bug.)
+# Two graphs, and one `length`. A model isn't only its weights, which everybody may read at once. It's also the arrays that a step writes on its way, and its slots. On a GPU you'd get two conversations that now and then finish each other's sentences, and only under load. (Real engines have shipped this bug.)
 #
 # There are three ways out: one graph with a slot for each, arrays of their own, or turns.
 
@@ -635,7 +635,7 @@ check("18-swap", swap_out)
 #
 # `made` is a model with two seats, both taken, whose texts are a dozen tokens long at most. (The check tries others, too.) Return a list with the tokens of each, prompt included. Step by step this takes 3928 µs: get below 500. **Everything counts**, with your capture.
 #
-# You have six ways to say it. Which one is the best for twelve tokens?
+# The check's model has two layers, so a step is 18 launches, or 13 fused, and the longer text takes twelve steps. You have seven ways to say it. Which one is the best here?
 
 # %% id=18-challenge starter
 def say_all(made, stream):
@@ -663,10 +663,10 @@ def say_all(made, stream):
 #
 # `made.talk()` needs no capture at all, and it's close. But it has two SMs.
 #
-# A `while` node with `made.fused_step()`: the capture is short because there are few launches in it, and the device asks itself.
+# A `while` node with `made.fused_step()`: each step has few launches, and the device asks itself.
 
 # %% id=18-challenge explanation
-# One capture of few launches, one launch, and one wait. For a single short text without a capture, `talk` would have been second.
+# One capture, one launch, and one wait. Of the ways that capture nothing, `talk` is the quickest.
 
 # %% id=18-challenge-check
 check("18-challenge", say_all)
@@ -676,12 +676,12 @@ check("18-challenge", say_all)
 #
 # - A language model says one token after the other, and each one is many short kernels. Driven by Python, the GPU waits most of the time.
 # - A graph makes one call of them. If nobody asks after each token, the rest of the waiting goes as well: queue the steps, or let a `while` node decide.
-# - When the calls are gone, the gaps between the kernels count: fuse them.
+# - When the calls are gone, the number of kernels counts, because even one that does next to nothing takes some 2 µs. So fuse them, as long as the GPU has SMs to spare.
 # - One kernel for a conversation has no gaps, but only one SM. It's worth it when there are enough conversations for all SMs.
 # - The KV cache turns a triangle of work into its edge, and memory into what's scarce.
 # - A model's graphs share its arrays. Launch them by turns, or give each its own. What leaves while the work goes on leaves as a snapshot.
 #
-# **Next:** one conversation keeps an H200 busy with two MB of weights. In [19_many_people](19_many_people.ipynb), many people talk to it at once.
+# **Next:** one conversation leaves most of an H200 idle. In [19_many_people](19_many_people.ipynb), many people talk to it at once.
 
 # %% id=score
 score("18")

@@ -8,7 +8,8 @@ interpreting a kernel (`interruptible`).
 
 A handler of our own can't stay installed, because an event loop and a notebook's kernel have theirs, which
 come and go. So SIGINT gets another one only for as long as a call takes, and the program's handler hears of
-the interrupt afterwards. Inside of an event loop an interrupt doesn't go through the loop, since that would
+the interrupt afterwards. Where that handler lets all that's under way finish, as a server's does, nothing is
+ended. Inside of an event loop an interrupt doesn't go through the loop, since that would
 end a notebook's. The kernel fails instead, with an error for whoever awaits it.
 
 `_signal` swaps handlers, because the public `signal` is made of it, and turns numbers into enums and back,
@@ -82,6 +83,8 @@ def let_through() -> None:
 def interruptible(act: Callable[[], R]) -> R:
     """What `act` returns, which Ctrl-C, and a notebook's Stop, end at once."""
     if getsignal(SIGINT) is not hold or current_thread() is not main_thread():
+        return act()
+    if getattr(getattr(Held.handler, "__self__", None), "lets_kernels_finish", False):
         return act()
     try:
         try:

@@ -24,6 +24,9 @@ LONG = agt.Kernel(
 )
 
 
+FINITE = agt.Kernel(LONG.source.replace("i >= 0", "i < 6000"))
+
+
 class TestInterrupts:
     """A signal arrives when the interpreter has taken its first look at the clock."""
 
@@ -70,6 +73,19 @@ class TestInterrupts:
         gc.collect()
         assert agt.in_flight() <= before
         assert sim.heap.live == 0
+
+    async def test_a_server_that_lets_kernels_finish_gets_its_results(self, sim: SimDevice) -> None:
+        class Server:
+            lets_kernels_finish, stopping = True, 0
+
+            def stop(self, number: int, frame: FrameType | None) -> None:
+                self.stopping += 1
+
+        server = Server()
+        signal.signal(signal.SIGINT, server.stop)
+        x = await agt.zeros(32, np.int32)
+        await FINITE(x.borrow(), grid=1, block=32)
+        assert ((await agt.d2h(x.borrow()))[0], server.stopping) == (6000, 1)
 
     @pytest.mark.parametrize("way", [*LOOPS, "a loop by hand", "a handler of one's own"])
     def test_the_first_one_ends_what_is_awaited_and_the_program(

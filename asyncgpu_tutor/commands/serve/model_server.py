@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from types import FrameType
 
 import uvicorn
 
@@ -28,6 +29,8 @@ class ModelServer(uvicorn.Server):
         What it listens on. Only from this machine it may be called by this machine's names alone.
     """
 
+    lets_kernels_finish = True  # at Ctrl+C; a simulated GPU asks for it
+
     def __init__(
         self, engine: Conversations, *, most_s: float = 60.0, host: str = _LOCAL[0]
     ) -> None:
@@ -35,6 +38,10 @@ class ModelServer(uvicorn.Server):
         hosts = _LOCAL if host in _LOCAL else ("*",)
         app = application(engine, most_s=most_s, hosts=hosts)
         super().__init__(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=_CUT_S))
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop, at any signal; another one makes no difference, and none is raised again afterwards."""
+        self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop: no more questions, and an end for those that are being answered."""

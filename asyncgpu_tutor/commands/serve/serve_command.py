@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import signal
 import socket
+from contextlib import suppress
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.data import load_language_model
@@ -43,10 +43,7 @@ def run_serve(args: argparse.Namespace) -> int:
         print(f"Device: {device.name}, {device.description}")
         print(f"Talk to it at http://{host}:{port}, or with a client at http://{host}:{port}/v1")
         print("Ctrl+C stops it.", flush=True)
-        # The server ends by itself at these, and then lets them do what they did before.
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
-        try:
+        with suppress(KeyboardInterrupt):  # just before it listens, or after its end
             asyncio.run(server.serve([listening]))
-        except KeyboardInterrupt:
-            print("Stopped.")
+        print("Stopped.")
     return 0

@@ -36,7 +36,7 @@ device
 # %% [markdown] id=next-door
 # ## A GPU next door
 #
-# (All GPUs on this page are simulated, even if you have a real one, and so is the next room. Twice we start two real processes.)
+# (All GPUs on this page are simulated, even if you have a real one, and so is the next room. Twice we start two real processes, if Dask and `cryptography` are installed.)
 #
 # First, something to send. Here's the network of chapter 07, which looks for threes among handwritten digits:
 
@@ -532,7 +532,7 @@ print(f"A call for nothing: {alone / 1000:.1f} ms. 24 at once: {crowd / 1000:.1f
 #
 # ## And for real?
 #
-# So let two real processes have a say. They get what went next door just now, the code of `reading` and a batch's number, and don't run it: this is the bare carrying. Once there's a call for each batch, and once all batches are packed in two calls. Next to that are the same batches at home, which is the blue line again.
+# So let two real processes have a say. (If you see only a line about simulated workers, they can't, and the numbers below are ours.) They get what went next door just now, the code of `reading` and a batch's number, and don't run it: this is the bare carrying. Once there's a call for each batch, and once all batches are packed in two calls. Next to that are the same batches at home, which is the blue line again.
 
 # %% id=two-processes tags=helpers
 @contextlib.asynccontextmanager
@@ -615,7 +615,7 @@ if local is not None:
     draw_carrying(each, packed, home)
 
 # %% [markdown] id=carrying-read
-# The last lines are your verdict, and a busy machine makes it harsher. On our machines it was 2.3 to 12.5 ms a batch with a call for each, and 0.3 to 3.1 ms packed. One Python packs every recipe and takes in every answer, and no second GPU helps it with that.
+# If real processes ran, the last lines are your verdict, and a busy machine makes it harsher. On our machines it was 2.3 to 12.5 ms a batch with a call for each, and 0.3 to 3.1 ms packed. One Python packs every recipe and takes in every answer, and no second GPU helps it with that.
 #
 # The work of a batch takes half a millisecond at home. If a call takes longer than that, then **with a call for each batch you never catch up**: each one that you send leaves you further behind. Packing brings the lines closer, because Python handles two calls instead of 24. But even then, a batch has to be worth more than its carrying, and on most of our machines 24 batches weren't.
 #
@@ -686,7 +686,7 @@ check("16-challenge", spread)
 # - A recipe takes along whatever it refers to, each time that you send it. Put weights on each GPU once, and go on with handles.
 # - Everything that you send leaves by one door. If the workers can get the data themselves, send its name.
 #
-# There's a [glossary](../docs/glossary.md) for new words. **Next:** one evening is left, the second sitting. It's half past eight when it begins, and it doesn't go as planned.
+# There's a [glossary](../docs/glossary.md) for new words. **Next:** the second sitting. It's half past eight in the evening when it begins, and it doesn't go as planned. Or go on to [17_teach_it_something](17_teach_it_something.ipynb).
 
 # %% id=score
 score("16")
@@ -697,7 +697,7 @@ progress("16")  # one of these is in the second sitting, and two are in the enco
 # %% [markdown] id=plug
 # ## Second sitting: somebody pulls the plug
 #
-# *Half an hour, which ends the course. It uses what the page has defined above, so run that first.*
+# *Half an hour. It uses what the page has defined above, so run that first.*
 #
 # It's half past eight. Somebody vacuums under your colleague's desk, and GPU 1 is gone. On a simulated cluster, `gpu.lose(why)` is the vacuum cleaner, and an honest one: it tells you at once.
 #
@@ -809,7 +809,7 @@ check("16-dies", careful)
 # %% [markdown] id=payoff
 # ### The evening
 #
-# And now with two real processes (only their GPUs are simulated), 256 handwritten digits in eight batches, and your `careful`. As soon as all eight are on their way, we kill one process. No vacuum cleaner this time, but `SIGKILL`.
+# And now with two real processes (only their GPUs are simulated), 256 handwritten digits in eight batches, and your `careful`. As soon as all eight are on their way, we kill one process. No vacuum cleaner this time, but `SIGKILL`. (Simulated workers get the vacuum cleaner again, and no picture.)
 
 # %% id=watched tags=helpers
 class Watched:
@@ -883,11 +883,12 @@ async with two_processes() as (gpus, local):
     waited = time.perf_counter() - killed
 
 quality = digits.quality(found.reshape(4, 64))
-print(f"From the kill to the last result: {waited:.1f} s of real time.")
 print(f"{len(recipes)} recipes were sent for {len(pictures)} batches.")
 threes = f"{quality.true_positives} of {quality.positives} threes found"
 print(f"{found.size} pictures were read, and {threes}.")
-draw_calls(watched, recipes, killed)
+if local is not None:
+    print(f"From the kill to the last result: {waited:.1f} s of real time.")
+    draw_calls(watched, recipes, killed)
 
 # %% id=payoff-home
 with agt.record() as stayed_here:
@@ -896,7 +897,9 @@ home_us = stayed_here.metrics().makespan
 print(f"One GPU at home reads these eight batches in {home_us:.0f} simulated µs.")
 
 # %% [markdown] id=payoff-read
-# Nothing is missing, although a process died while it had work. A hatched call ended when the bad news came: the operating system closes a dead process's connections. If its blue bar begins right there, your `careful` sent the batch on at once. With white in between, it waited for the others first. (If a batch comes home late although it was computed early, its answer had to wait: one thread of a worker runs all recipes and sends all answers.)
+# Nothing is missing, although a worker was lost while it had work.
+#
+# If you have the picture, a hatched call ended when the bad news came: the operating system closes a dead process's connections. If its blue bar begins right there, your `careful` sent the batch on at once. With white in between, it waited for the others first. (If a batch comes home late although it was computed early, its answer had to wait: one thread of a worker runs all recipes and sends all answers.)
 #
 # It's a rescue, not a race. At home, all eight would be done before a single call came back, on the simulated clock. So send enough work to pay for the trip (tonight's wasn't), and work that anybody could do.
 #
@@ -913,9 +916,9 @@ folder.cleanup()  # the files of `read`
 #
 # When a worker dies, every await that needs it raises an error, and no other does. You can send a recipe to somebody else, but the arrays are gone.
 #
-# That was the course. It began with a launch for which Python stood and waited, and tonight a process died in the middle of the work, and the work went on. You've written kernels, recipes, schedulers, queues and a ring. If you keep one thing of all that, keep the habit: before you make anything faster, draw its timeline, and ask who waits for whom.
+# The course began with a launch for which Python stood and waited, and tonight a worker was lost in the middle of the work, and the work went on. You've written kernels, recipes, schedulers, queues and a ring. If you keep one thing of all that, keep the habit: before you make anything faster, draw its timeline, and ask who waits for whom.
 #
-# **Next:** a problem of your own. It won't come with a check, but it has a timeline. Thank you for coming along, and be kind to whoever vacuums.
+# **Next:** in [17_teach_it_something](17_teach_it_something.ipynb) you teach a small language model a song. Until then, be kind to whoever vacuums.
 
 # %% id=score-second
 score("16")

@@ -11,7 +11,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 55 minutes, and 30 more for the encores |
+# | Time | 70 minutes with the challenge, and 30 more for the encores |
 # | You need | operations from [03](03_lazy_operations.ipynb), and streams from [02](02_streams_and_events.ipynb). You don't have to know `asyncio` |
 
 # %% id=setup
@@ -268,7 +268,7 @@ def from_outside(trace):
 
 
 # %% id=06-answers guess within=0.1
-# We run `serve(hasty)`, and count time in copies, from the start of the first one. Batch 0 is back on the host after 2. When does guest 0 get the answer?
+# We run `serve(hasty)`, let nobody restart it, and count time in copies, from the start of the first one. Batch 0 is back on the host after 2. When does guest 0 get the answer?
 
 # %% id=06-answers reveal
 with_hasty = await with_heart(lambda: serve(hasty))
@@ -282,7 +282,7 @@ back, told_after = [
 seen = [from_outside(trace) for trace in (with_hasty, with_patient)]
 names = ["one guest uses sync", "all three use await"]
 picture = agt.compare_timelines(seen, names, lanes=("host",))
-reveal("06-answers", f"{told_after:.1f}", picture)
+reveal("06-answers", f"{told_after:.1f}", picture, us=told.start)
 
 # %% id=06-answers lesson
 # Above, both batches are back before the watchdog strikes, and nobody hands them out.
@@ -290,7 +290,7 @@ reveal("06-answers", f"{told_after:.1f}", picture)
 # %% id=06-answers told truth=10.3
 # The hasty guest's eight copies begin after two. Handing out a result takes a turn, and until these copies are over, somebody else's `sync` has it.
 #
-# And in the picture, the server doesn't even live that long. It has a **watchdog**, a second process that starts a server again when it hasn't heard the heart for a while. Both results lay on the host, finished, while the watchdog counted. So two innocent guests lose everything. Then all three try again, with the same `sync`, and the server dies again. That's a **crash loop**, and it's how one careless line gets a whole team out of bed.
+# In the picture's µs, the answer comes at {us:.0f}. But the picture has something more, a **watchdog**: a second process that starts a server again when it hasn't heard the heart for a while. So there, the server doesn't live that long. Both results lay on the host, finished, while the watchdog counted. So two innocent guests lose everything. Then all three try again, with the same `sync`, and the server dies again. That's a **crash loop**, and it's how one careless line gets a whole team out of bed.
 
 # %% id=answers-check tags=asserts
 if device.simulated:
@@ -310,7 +310,7 @@ if device.simulated:
 #                                    └── something went wrong ─> failed
 # ```
 #
-# Let's play event loop, and do an `await` by hand. `await` calls `future.__await__()`, which gives it an iterator, and then it calls `next` on that. Each `next` is a **poll**: go on as far as you can. (The loop that does this belongs to Python, and has never heard of our futures.)
+# Let's play event loop, and do an `await` by hand. `await` calls `future.__await__()`, which gives it an iterator, and then it calls `next` on that. Each `next` is a **poll**: go on as far as you can. (Usually it's Python's loop that polls.)
 #
 # ```python
 # future = long_one().into_future()
@@ -319,7 +319,7 @@ if device.simulated:
 # ```
 
 # %% id=06-poll guess
-# The copies take some milliseconds. What is `first`, on a device without patience? (`device.patience_us` is 0.)
+# The copies take some milliseconds. What is `first`? (We set `device.patience_us` to 0, which switches off a short cut for short work. More on that below.)
 #
 # - `results`: the results, once the copies are over
 # - `none`: `None`, because there are no results yet
@@ -362,28 +362,7 @@ assert await future is await future  # as often as you like: the work was done o
 # %% [markdown] id=who-wakes
 # ### Who wakes the task?
 #
-# On a real GPU there are two answers, one for short work and one for long.
-#
-# ```text
-#   the task               the event loop            the helper           the device
-#   ────────               ──────────────            ──────────           ──────────
-#   await op    ────────────────────── the work ───────────────────────>  begins
-#   looks       <─ turns ─> runs other tasks                                ·
-#      ·                    (for 2 ms at most)                              ·
-#   waits       ─ token ─>  puts it aside            looks, sleeps          ·
-#      ·                    runs other tasks         looks, sleeps          ·
-#      ·                          ·                  looks       <─────── is done
-#      ·                    puts it on its list <────── says so
-#   goes on     <─ turn ──        ·
-# ```
-#
-# For the first 2 ms, nobody does: the task looks for itself. It asks in each round of the loop whether the work is done, and where no other task wants a turn, it asks without a break. Such a poll gives `None`, which tells the loop to come again in the next round. It keeps a processor core busy, but it reacts at once, and most work is over by then.
-#
-# For longer work there's a second thread, the helper, which belongs to the package and runs none of your code. It looks, too, but it sleeps in between, for 0.2 ms at first and longer in long waits. Meanwhile the task is put aside, with a token, and the loop attaches a **callback** to that, which will put the task back on the list. No core is busy, but waking a thread took 0.2 to 0.9 ms on the H200 where we measured it.
-#
-# CUDA has a way without a helper. `cuLaunchHostFunc` puts a **host callback** into a stream: a function of yours, which the driver calls when the stream gets there. Rust's cuda-async wakes its tasks this way. We don't, because if the device fails, that call never comes, and the task would wait forever.
-#
-# `device.patience_us` says how long a task looks for itself. The cell with the first poll had set it to 0, and a folded one below sets it back. The simulated device has no such patience and needs no helper, because it can move its clock forward.
+# On a real GPU, for the first 2 ms nobody does: the task looks for itself, once in each round of the loop, because most work is over by then. For longer work there's a second thread, the helper, which looks now and then, and tells the loop when the device is done. The simulated device needs neither, because it can move its clock forward. (There are [details](#watching-a-gpu) among the encores.)
 
 # %% id=poll-check tags=asserts
 import threading
@@ -952,7 +931,7 @@ if device.simulated:
 #
 # There are two ways to fail. A bug in one of your functions shows when the work is submitted, as an ordinary Python exception. Or the *device* fails while it works, for example because a kernel writes beyond its array. That's an `agt.DeviceError`. Either way, whoever awaits the operation gets the error.
 #
-# This section runs on the simulated device. On a GPU, such an error ends the process's GPU work.
+# This section runs on the simulated device, even if you have a GPU.
 
 # %% id=errors-three
 BEYOND = r"""
@@ -1205,6 +1184,30 @@ agt.compare_timelines(
 assert [r[0] for r in limited] == [1, 2, 3, 4]
 if device.simulated:
     assert two_at_a_time.metrics().makespan < 1.2 * together.metrics().makespan
+
+# %% [markdown] id=who-looks
+# ### Watching a GPU
+#
+# On a GPU, this is who looks whether the work is done:
+#
+# ```text
+#   the task               the event loop            the helper           the device
+#   ────────               ──────────────            ──────────           ──────────
+#   await op    ────────────────────── the work ───────────────────────>  begins
+#   looks       <─ turns ─> runs other tasks                                ·
+#      ·                    (for 2 ms at most)                              ·
+#   waits       ─ token ─>  puts it aside            looks, sleeps          ·
+#      ·                    runs other tasks         looks, sleeps          ·
+#      ·                          ·                  looks       <─────── is done
+#      ·                    puts it on its list <────── says so
+#   goes on     <─ turn ──        ·
+# ```
+#
+# At first the task asks in each round of the loop whether the work is done, and where no other task wants a turn, it asks without a break. Such a poll gives `None`, which tells the loop to come again in the next round. It keeps a processor core busy, but it reacts at once. `device.patience_us` says for how long: 2 ms, unless you change it, as the cell with the first poll did. (A folded one set it back.)
+#
+# The helper belongs to the package and runs none of your code. It sleeps between its looks, for 0.2 ms at first and longer in long waits. Meanwhile the task is put aside, with a token, and the loop attaches a **callback** to that, which will put the task back on the list. No core is busy, but waking a thread took 0.2 to 0.9 ms on the H200 where we measured it.
+#
+# CUDA has a way without a helper. `cuLaunchHostFunc` puts a **host callback** into a stream: a function of yours, which the driver calls when the stream gets there. Rust's cuda-async wakes its tasks this way. We don't, because if the device fails, that call never comes, and the task would wait forever.
 
 # %% [markdown] id=script
 # ### In a script

@@ -766,7 +766,7 @@ async def as_they_come(ops, use):
 # + clock = asyncio.create_task(agt.sleep(min(us, 1000)))
 
 
-# %% id=06-limited cause="2 tasks of yours will wait for ever: let the next one in"
+# %% id=06-limited cause="2 tasks of yours will wait forever: let the next one in"
 # - async with gate:
 # - return await op
 # + await gate.acquire()
@@ -1239,7 +1239,7 @@ async def as_they_come(ops, use):
 # + return task if task.done() else None
 
 
-# %% id=06-as-completed cause="one operation failed, as it is meant to here, and your function waits for ever: let its error out"
+# %% id=06-as-completed cause="one operation failed, as it is meant to here, and your function waits forever: let its error out"
 async def as_they_come(ops, use):
     q = asyncio.Queue()
 

@@ -230,7 +230,7 @@ ScaleError = type("ScaleError", (Exception,), {})
 _OTHERS = ValueError, ScaleError, OSError, RuntimeError, agt.errors.UsageError
 FAULTS = agt.DeviceError, agt.errors.DivisionByZeroError
 MEANT = "an operation failed, as it is meant to here, and its error came out of your function: {}"
-HANGS = "one operation failed, as it is meant to here, and your function waits for ever: let its error out"
+HANGS = "one operation failed, as it is meant to here, and your function waits forever: let its error out"
 _ENDS = (*[error("no luck") for error in (*_OTHERS, *FAULTS)], TypeError(), None, (1, 2))
 
 
@@ -434,7 +434,7 @@ def _lets_out(check: Check, more: Any) -> Check:
             left = observe(_failed, mine, ops, more).result
         complaint = f"one of the operations failed, and {count(left, 'task')} of yours will wait "
         must(
-            not left, complaint + "for ever: let the next one in, whatever became of the one before"
+            not left, complaint + "forever: let the next one in, whatever became of the one before"
         )
         op, used = round_trip(64, 1.0), list[object]()
         for ops in [], [op, op]:
@@ -558,7 +558,7 @@ CHAPTER_06 = (
              cases(_prepare, [(4,), (2,), (7,), (1,)], "n={}"), _hostile_batches),
     Exercise("06-responsive", "Keep the heart beating", "with_heartbeat", check_responsive),
     Exercise("06-three-arms", "Three endings, told apart", "reports", check_three_arms, None, False),
-    Exercise("06-cancel", "Wait, but not for ever", "at_most", check_at_most),
+    Exercise("06-cancel", "Wait, but not forever", "at_most", check_at_most),
     Exercise("06-as-completed", "First come, first served", "as_they_come",
              _lets_out(runs(_coming, _as_they_come, _SIZES, "{n} operations"), len),
              runs(_coming, _first_come, _SIZES[:1], "")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -10,12 +11,14 @@ from typing import Any
 
 import anyio
 from starlette.applications import Starlette
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.commands.serve.answers import Answer, error_response
@@ -30,7 +33,8 @@ _MOST_BYTES = 64 * 1024  # of a question
 _READ_S = 10.0  # until all of a question has to be there
 _PAGE = Path(__file__).with_name("page.html")
 _FROM_HERE = (
-    "default-src 'self' 'unsafe-inline'; img-src blob: data:"  # the page needs nothing else
+    # The page needs nothing else, and nobody else shows it.
+    "default-src 'self' 'unsafe-inline'; img-src blob: data:; frame-ancestors 'none'"
 )
 
 
@@ -82,7 +86,9 @@ def application(
         return Response(drawn, media_type="image/svg+xml", headers={"Cache-Control": "no-store"})
 
     async def page(request: Request) -> Response:
-        return FileResponse(_PAGE, headers={"Content-Security-Policy": _FROM_HERE})
+        return FileResponse(
+            _PAGE, headers={"Content-Security-Policy": _FROM_HERE, "X-Frame-Options": "DENY"}
+        )
 
     async def failed(request: Request, error: Exception) -> Response:
         told = ApiError.of(error)
@@ -99,10 +105,43 @@ def application(
             Route("/metrics", numbers),
             Route("/timeline.svg", picture),
         ],
-        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))],
+        middleware=[
+            Middleware(_Door),
+            Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts)),
+        ],
         exception_handlers=dict.fromkeys(_ERRORS, failed),
         lifespan=life,
     )
+
+
+class _Door:
+    """Turns pages of other sites away, and keeps answers from them; tells who's asking when it closes."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+        is_begun, come = False, Headers(scope=scope)
+
+        async def sent(message: Message) -> None:
+            nonlocal is_begun
+            is_begun = True
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message)["Cross-Origin-Resource-Policy"] = "same-origin"
+            await send(message)
+
+        # A link may lead here from anywhere.
+        if come.get("sec-fetch-site") == "cross-site" and come.get("sec-fetch-mode") != "navigate":
+            told = ApiError("pages of other sites can't use this server", 403)
+            return await error_response(told)(scope, receive, sent)
+        try:
+            await self._app(scope, receive, sent)
+        except asyncio.CancelledError:  # the server ends, and some still ask, or don't read
+            if not is_begun:
+                told = ApiError("the server is being stopped", 503, code="stopping")
+                await error_response(told)(scope, receive, send)
 
 
 async def _body(request: Request) -> bytes:

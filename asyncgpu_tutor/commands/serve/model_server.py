@@ -13,7 +13,7 @@ from asyncgpu_tutor.language import Conversations
 
 _LOCAL = "127.0.0.1", "localhost"
 # When it's stopped: how long answers may still take, and when those that don't end are cut off.
-_FINISH_S, _CUT_S = 1.0, 3
+_FINISH_S, _CUT_S = 1.0, 2
 
 
 class ModelServer(uvicorn.Server):

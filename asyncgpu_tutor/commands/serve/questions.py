@@ -116,7 +116,9 @@ def read_question(body: bytes, model: LanguageModel, *, chat: bool) -> Question:
     )
     for name in asked.keys() - _IGNORED:
         if name not in _NEUTRAL or asked[name] != _NEUTRAL[name]:
-            raise ApiError(f"this server can't do {name!r:.40}: {asked[name]!r:.99}", part=name)
+            raise ApiError(
+                f"this server can't do {name!r:.40}: {asked[name]!r:.99}", part=_printable(name)
+            )
     return question
 
 
@@ -127,6 +129,11 @@ def _taken(asked: dict[str, Any], name: str, kind: Any, default: Any) -> Any:
     if found is not default and not fits:
         raise ApiError(f"{name} can't be {found!r:.99}", part=name)
     return found
+
+
+def _printable(name: str) -> str:
+    """A field's name as far as an error repeats it: half of a surrogate pair can't be sent as it is."""
+    return name[:40].encode("ascii", "backslashreplace").decode()
 
 
 def _last_message(asked: dict[str, Any]) -> object:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import math
 import socket
 from contextlib import suppress
 
@@ -11,6 +12,8 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.data import load_language_model
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.language import Conversations
+
+_MOST_SLOTS = 256
 
 
 def add_serve_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,6 +32,12 @@ def run_serve(args: argparse.Namespace) -> int:
     """Serve until a signal comes; the exit code, 0."""
     if not 0 <= args.port <= 65535:
         raise UsageError(f"--port {args.port}: a port is a number from 0 to 65535")
+    if not args.host:
+        raise UsageError("--host is empty: name an address, such as 127.0.0.1, or 0.0.0.0 for all")
+    if not 0 < args.seconds < math.inf:
+        raise UsageError(f"--seconds {args.seconds}: an answer needs some time, and has an end")
+    if args.slots > _MOST_SLOTS:
+        raise UsageError(f"--slots {args.slots}: at most {_MOST_SLOTS} talk at a time")
     try:
         from asyncgpu_tutor.commands.serve.model_server import ModelServer
     except ImportError as error:

@@ -137,6 +137,7 @@ def of(**asked: object) -> tuple[str, object]:
         (*of(stop=["."]), 400, "can't do 'stop'"),
         (*of(n=1, top_p=1.0, stop=None, user="me", seed=2**70, temperature=0), 200, ""),
         (*of(anything=1), 400, "can't do 'anything'"),
+        (*of(**{"\udcff" * 99: 1}), 400, "can't do"),
         (CHAT, {}, 400, "messages is a list"),
         (CHAT, {"messages": [{"content": 1}]}, 400, "messages is a list"),
         (CHAT, {"messages": [{"content": [{"type": "image_url"}]}]}, 400, "messages is a list"),
@@ -157,6 +158,7 @@ def test_it_says_what_is_wrong_with_a_question(
         assert answer["usage"]["completion_tokens"] == 1
     else:
         assert told in answer["error"]["message"]
+        assert len(answer["error"]["param"] or "") <= 240
         assert answer["error"].keys() == {"message", "type", "param", "code"}
 
 
@@ -177,6 +179,8 @@ def test_pages_of_the_web_cannot_use_it(asked: Any) -> None:
     assert (status, "application/json" in answer["error"]["message"]) == (415, True)
     with pytest.raises(json.JSONDecodeError):
         asked("/health", None, host="example.com")
+    status, answer = asked("/health", None, host="127.0.0.1\r\nSec-Fetch-Site: cross-site")
+    assert (status, "other sites" in answer["error"]["message"]) == (403, True)
 
 
 # ---------------------------------------------------------------------- a crowd
@@ -303,15 +307,29 @@ async def test_it_stops_with_requests_in_flight(
         first = await talking.event()
         waiting = await Client.sends(here.port, TEXT, question(2))
         await until(lambda: here.engine.waiting > 0)
-        here.server.should_exit = True
+        stopping = asyncio.create_task(here.server.shutdown())  # at once, while it talks
         parts = [first, *(await talking.events())]
         assert parts[-1]["error"]["code"] == "stopping"
         text = "".join(part["choices"][0]["text"] for part in parts[:-1])
         assert reference(LONG)[0].startswith(text)
         status, body = await waiting.json()
         assert (status, body["error"]["code"]) == (503, "stopping")
-        await here.running
+        await stopping
         assert not here.server.server_state.connections
+
+
+async def test_who_is_still_asking_is_told_that_it_stops(
+    sim: Device, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with served() as here:
+        here.server.config.timeout_graceful_shutdown = 0
+        asking = await Client.sends(here.port, TEXT, b"{", size=9)
+        await until(lambda: bool(here.server.server_state.tasks))
+        here.server.should_exit = True
+        status, body = await asking.json()
+        assert (status, body["error"]["code"]) == (503, "stopping")
+        await here.running
+    assert "Traceback" not in caplog.text
 
 
 @pytest.mark.slow
@@ -370,7 +388,15 @@ async def test_its_picture_has_steps_and_who_sat_where(sim: Device) -> None:
 
 async def test_its_page_needs_nothing_from_elsewhere(sim: Device) -> None:
     async with served() as here:
-        _, page = await (await Client.sends(here.port, "/")).response()
+        client = await Client.sends(here.port, "/")
+        head, _, page = (await client.reader.read()).partition(b"\r\n\r\n")
+        await client.gone()
+    for line in (
+        b"frame-ancestors 'none'",
+        b"x-frame-options: DENY",
+        b"cross-origin-resource-policy: same-origin",
+    ):
+        assert line in head
     assert b'"v1/completions"' in page
     assert b"timeline.svg" in page
     assert b"http" not in page.replace(b"http://www.w3.org", b"")
@@ -379,6 +405,10 @@ async def test_its_page_needs_nothing_from_elsewhere(sim: Device) -> None:
 def test_what_cannot_be_served_is_said(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "from 0 to 65535" in command("serve", "--port", 99999, code=2).err
     assert "at least one slot" in command("serve", "--slots", 0, code=2).err
+    assert "name an address" in command("serve", "--host", "", code=2).err
+    assert "at most 256" in command("serve", "--slots", 257, code=2).err
+    for seconds in ("nan", "-1", "0", "inf"):
+        assert "needs some time" in command("serve", f"--seconds={seconds}", code=2).err
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     monkeypatch.delitem(sys.modules, "asyncgpu_tutor.commands.serve.model_server")
     assert "pip install 'asyncgpu_tutor[serve]'" in command("serve", code=2).err

@@ -658,7 +658,7 @@ both = [span.duration + us for span, us in zip(h200[0].find("launch shout"), wai
 assert round(float(np.median(both))) == 14
 
 # %% [markdown] id=h200-read
-# That's nearly a draw: 449 µs, and 494. But 160 of the 449 are the opening, which is paid once. After that, a piece takes 48 µs instead of 82. At this rate calls win from the fifth piece on, and a long file takes less than 60 % of the time.
+# That's nearly a draw: 449 µs with calls, and 494 without. But 160 of the 449 are the opening, which is paid once. After that, a piece takes 48 µs instead of 82. At this rate calls win from the fifth piece on, and a long file takes less than 60 % of the time.
 #
 # The kernel stayed for 289 µs, and not for the model's 63. We know two causes. Each block changes its letters in the host's memory, over the bus. And Python looks once for all, but then it serves one call after another. So the more call, the longer each waits. Here's that cause alone, with a small function and no files:
 
@@ -776,7 +776,7 @@ if device.simulated:
     assert round(whole - 4 * (gap - 14)) == 122
 
 # %% [markdown] id=pays-read
-# With calls, each block stands still once, for its own price: 73 µs. With launches, four times all four blocks stand still, and each of them needed only one of the prices: 155 µs. (The gap between two kernels is 22 µs here. With the H200's 14 it would be about 122. But opening the office took that H200 160 µs, so there the calls win only if it's open already.)
+# With calls, each block stands still once, for its own price: 73 µs. With launches, four times all four blocks stand still, and each of them needed only one of the prices: 155 µs. Here, the gap between two kernels is 22 µs. With the H200's 14, the launches would take about 122. But opening the office took that H200 160 µs, so there the calls win only if it's open already.
 
 # %% [markdown] id=when-it-pays-2
 # If all need an answer at the same moment, one launch is enough for all. Of 132 callers on the H200, each waits over 200 µs, and a launch still takes 14, plus Python's work for the prices. Then end the kernel, and launch the next. (Our file is in between. Four ask at once, but each launch came with 68 µs of copies and the like, so calling won.)

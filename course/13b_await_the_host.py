@@ -550,9 +550,9 @@ __global__ void impatient(unsigned long long* mail, unsigned long long* stack,
     one.poll();                                // sends question 1
     Deadline limit = {clock64() + 40000};      // about 20 µs
     block_on(limit);
-    hostcall_end(host, one.packet);            // gives the packet back
+    hostcall_end(host, one.packet);            // puts its packet on top of the pile
     Ask two = ask(host, 16, 2, 0, 0);
-    block_on(two);
+    block_on(two);                             // takes the packet on top
     *answer = two.answer;
 }
 """

@@ -487,7 +487,8 @@ axes.set_title(f"One thread waits for three letters, in {rounds} rounds", loc="l
 figure.tight_layout()
 each = [f"block {k + 1} works for {4000 * work[k]:,} clocks, and its letter is read after {when:,}"
         for k, when in enumerate(came)]  # fmt: skip
-shown(figure, f"Block 0 polls without a break, for {rounds} rounds. Meanwhile {'; '.join(each)}. So the "
+shown(figure, f"Block 0 polls without a break, for {rounds} rounds. Meanwhile {'; '.join(each)}. In "
+      "between, a letter is sent, and waits for its turn in a round. So the "
       "letters come in another order than that in which the thread looks for them.")  # fmt: skip
 
 # %% id=letters-check tags=asserts
@@ -1215,6 +1216,7 @@ assert set(one.seen) <= set(one.allowed)
 
 # %% id=run-both
 both = agt.litmus("message passing", fence="device")
+# The simulated reader's fence also delays its look at x: some 0 0 become 0 1, too.
 draw_litmus({"no fence": none.seen, "one fence": one.seen, "both fences": both.seen})
 
 # %% id=fenced-check tags=asserts

@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.commands.serve.answers import Answer, error_response
-from asyncgpu_tutor.commands.serve.questions import MODEL_NAME, ApiError, read_question
+from asyncgpu_tutor.commands.serve.questions import MODEL_NAME, ApiError, check_model, read_question
 from asyncgpu_tutor.commands.serve.seat_timeline import SeatTimeline
 from asyncgpu_tutor.commands.serve.serve_metrics import ServeMetrics
 from asyncgpu_tutor.errors import AsyncGpuError
@@ -64,8 +64,13 @@ def application(
         asked = read_question(await _body(request), engine.model, chat=chat)
         return Answer(engine, asked, metrics, most_s)
 
+    one = {"id": MODEL_NAME, "object": "model", "created": 0, "owned_by": MODEL_NAME}
+
+    async def model(request: Request) -> Response:
+        check_model(request.path_params["name"])
+        return JSONResponse(one)
+
     async def models(request: Request) -> Response:
-        one = {"id": MODEL_NAME, "object": "model", "created": 0, "owned_by": MODEL_NAME}
         return JSONResponse({"object": "list", "data": [one]})
 
     async def health(request: Request) -> Response:
@@ -101,6 +106,7 @@ def application(
             Route("/v1/completions", partial(complete, False), methods=["POST"]),
             Route("/v1/chat/completions", partial(complete, True), methods=["POST"]),
             Route("/v1/models", models),
+            Route("/v1/models/{name}", model),
             Route("/health", health),
             Route("/metrics", numbers),
             Route("/timeline.svg", picture),

@@ -23,6 +23,7 @@ from asyncgpu_tutor.data.language import END
 from asyncgpu_tutor.errors import AsyncGpuError, ServerBusyError, UsageError
 
 MODEL_NAME = "asyncgpu-tutor"
+_MOST_HEAT = 1000
 _IGNORED = {"user", "metadata", "store", "safety_identifier", "prompt_cache_key"}
 # What is the same as not to say it; more than that we don't have.
 _NEUTRAL: Mapping[str, object] = {
@@ -95,21 +96,25 @@ def read_question(body: bytes, model: LanguageModel, *, chat: bool) -> Question:
     if not isinstance(found, dict):
         raise ApiError("the body of the request is no JSON object")
     asked = {k: v for k, v in cast("dict[str, Any]", found).items() if v is not None}
-    name = _taken(asked, "model", str, MODEL_NAME)
-    if name != MODEL_NAME:
-        told = f"there is no model {name[:99]!r} here, only {MODEL_NAME!r}"
-        raise ApiError(told, 404, part="model", code="model_not_found")
+    check_model(_taken(asked, "model", str, MODEL_NAME))
     part = "messages" if chat else "prompt"
     prompt = _tokens(_last_message(asked) if chat else asked.pop("prompt", ""), model, part)
     most = _taken(asked, "max_tokens", int, None)
     if chat:
         most = _taken(asked, "max_completion_tokens", int, most)
+    if most is not None and most < 1:
+        told = f"an answer has at least one token: max_tokens can't be {most!r:.99}"
+        raise ApiError(told, part="max_tokens")
+    heat = _taken(asked, "temperature", (int, float), 0.7)
+    if not 0 <= heat <= _MOST_HEAT:
+        told = f"temperature is a number from 0 to {_MOST_HEAT}, and not {heat!r:.99}"
+        raise ApiError(told, part="temperature")
     options = _taken(asked, "stream_options", dict, {})
     question = Question(
         chat,
         prompt,
         most,
-        _taken(asked, "temperature", (int, float), 0.7),
+        heat,
         _taken(asked, "seed", int, random.getrandbits(32)),
         _taken(asked, "stream", bool, False),
         options.get("include_usage") is True,
@@ -120,6 +125,13 @@ def read_question(body: bytes, model: LanguageModel, *, chat: bool) -> Question:
                 f"this server can't do {name!r:.40}: {asked[name]!r:.99}", part=_printable(name)
             )
     return question
+
+
+def check_model(name: str) -> None:
+    """There's one; `ApiError` says which."""
+    if name != MODEL_NAME:
+        told = f"there is no model {name[:99]!r} here, only {MODEL_NAME!r}"
+        raise ApiError(told, 404, part="model", code="model_not_found")
 
 
 def _taken(asked: dict[str, Any], name: str, kind: Any, default: Any) -> Any:

@@ -82,6 +82,9 @@ async def test_a_client_of_that_api_gets_its_answers(device: Device) -> None:
             assert last.usage is not None
             assert last.usage.total_tokens == 9
 
+            assert (await client.models.retrieve(MODEL_NAME)).id == MODEL_NAME
+            with pytest.raises(openai.NotFoundError, match="no model 'gpt'"):
+                await client.models.retrieve("gpt")
             with pytest.raises(openai.NotFoundError, match="no model 'gpt'"):
                 await client.completions.create(prompt="ab", model="gpt")
             with pytest.raises(openai.BadRequestError, match="never seen '!'") as caught:
@@ -126,11 +129,11 @@ def of(**asked: object) -> tuple[str, object]:
         (TEXT, {"prompt": ["a"]}, 400, "prompt is one text"),
         (TEXT, {"prompt": [True]}, 400, "prompt is one text"),
         (TEXT, {"prompt": "\ud800"}, 400, "never seen"),
-        (*of(max_tokens=0), 400, "at least one token"),
+        (*of(max_tokens=0), 400, "max_tokens can't be 0"),
         (*of(max_tokens="9"), 400, "max_tokens can't be '9'"),
         (*of(max_tokens=True), 400, "max_tokens can't be True"),
-        (*of(temperature=-1), 400, "heat"),
-        (*of(temperature=float("nan")), 400, "heat"),
+        (*of(temperature=-1), 400, "temperature is"),
+        (*of(temperature=float("nan")), 400, "temperature is"),
         (*of(seed=1.5), 400, "seed can't be 1.5"),
         (*of(stream=1), 400, "stream can't be 1"),
         (*of(n=2), 400, "can't do 'n': 2"),

@@ -68,8 +68,6 @@ class Answer:
         end = "gone"
         try:
             async with anyio.create_task_group() as group:
-                # Also for a client that doesn't read what's sent.
-                group.cancel_scope.deadline = anyio.current_time() + self._most_s + 1
 
                 async def until_gone() -> None:
                     while (await receive())["type"] != "http.disconnect":
@@ -77,16 +75,21 @@ class Answer:
                     group.cancel_scope.cancel()
 
                 group.start_soon(until_gone)
-                end = await self._answered(scope, receive, send)
+                end = await self._answered(scope, receive, send, group.cancel_scope)
                 group.cancel_scope.cancel()
         finally:
             self._metrics.requests.labels(end).inc()
 
-    async def _answered(self, scope: Scope, receive: Receive, send: Send) -> str:
+    async def _answered(
+        self, scope: Scope, receive: Receive, send: Send, all_of_it: anyio.CancelScope
+    ) -> str:
         """Say all of it; how it ended."""
         try:
             with anyio.fail_after(self._most_s):
-                end = await self._told(send)
+                try:
+                    end = await self._told(send)
+                finally:  # a client may not read the end, and a long step isn't to count here
+                    all_of_it.deadline = anyio.current_time() + 1
         except (AsyncGpuError, TimeoutError) as failure:
             error = ApiError.of(failure)
             if self._is_begun:

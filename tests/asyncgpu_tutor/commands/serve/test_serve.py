@@ -277,8 +277,9 @@ async def test_it_turns_away_who_finds_the_queue_full(sim: Device) -> None:
 
 # ---------------------------------------------------------------------- every wait ends
 @pytest.mark.parametrize("stream", [True, False])
-async def test_an_answer_has_so_much_time(sim: Device, stream: bool) -> None:
-    async with served(most_s=0.0) as here:
+@pytest.mark.parametrize("most_s", [0.0, -2.0])  # over; and over for long, as after a long step
+async def test_an_answer_has_so_much_time(sim: Device, stream: bool, most_s: float) -> None:
+    async with served(most_s=most_s) as here:
         status, body = await ask(here.port, TEXT, question(1, stream=stream))
         assert (status, body["error"]["code"]) == (504, "too_slow")
         assert (here.engine.seated, here.engine.waiting) == (0, 0)

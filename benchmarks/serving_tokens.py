@@ -39,6 +39,7 @@ from typing import Any
 import numpy as np
 
 import asyncgpu_tutor as agt
+from asyncgpu_course.serving import first_layers
 from asyncgpu_tutor.data import LanguageModel, load_language_model
 from asyncgpu_tutor.data.language import END
 from asyncgpu_tutor.language import slots
@@ -49,7 +50,6 @@ WAYS = ("one by one", "batches", "continuous", "ahead")
 EXTRA_US = (20, 50)  # of Python, a step
 DRAWN = 3  # times
 RECORDED = 6  # steps
-_OF_LAYERS = {"gain_1", "qkv", "out", "gain_2", "wide", "narrow"}
 
 
 @dataclass
@@ -232,9 +232,8 @@ def full() -> Size:
 
 def quick() -> Size:
     """A model without layers, which is quickly interpreted."""
-    model = load_language_model()
-    weights = {name: w[:0] if name in _OF_LAYERS else w for name, w in model.weights.items()}
-    return Size(_endless(replace(model, weights=weights)), (2,), 6, (2, 4), 4.0, (2,), drawn=1)
+    model = first_layers(load_language_model(), 0)
+    return Size(_endless(model), (2,), 6, (2, 4), 4.0, (2,), drawn=1)
 
 
 def _endless(model: LanguageModel) -> LanguageModel:

@@ -145,6 +145,7 @@ profile: $(TEST_STAMP)
 
 wheel: $(TEST_STAMP)
 	$(PY) -m build --wheel --outdir dist .
+	$(PY) -m build --wheel --outdir dist simgpu
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache

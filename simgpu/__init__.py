@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from simgpu.stream import Event as Event
     from simgpu.stream import Stream as Stream
 
+__version__ = "0.1.0"  # also of asyncgpu_tutor: they are released together
+
 _HOMES = {
     name: module
     for module, names in {

@@ -16,9 +16,10 @@ SETTINGS = tomllib.loads(page("pyproject.toml"))
 ADDRESS = SETTINGS["project"]["urls"]["Repository"]
 NAMED = [
     *((name, r"https://github\.com/[\w.-]*asyncgpu[\w.-]*/\w+", ADDRESS) for name in (
-        "README.md", "pyproject.toml", "CITATION.cff", "docs/from_cupy.md", "docs/kernels_in_ci.md")),
+        "README.md", "pyproject.toml", "simgpu/pyproject.toml", "CITATION.cff", "docs/from_cupy.md",
+        "docs/kernels_in_ci.md")),
     *((name, r"https://[\w.-]+\.github\.io/\w+/", SETTINGS["project"]["urls"]["Documentation"])
-      for name in ("README.md", "docs/instructors.md")),
+      for name in ("README.md", "simgpu/pyproject.toml", "docs/instructors.md")),
 ]  # fmt: skip
 
 

@@ -20,7 +20,7 @@ WHOLE = {
     "asyncgpu_tutor": 23_330,
     "asyncgpu_course": 11_600,
     "simgpu": 24_950,
-    "tests": 29_330,
+    "tests": 29_400,
     "course": 47_350,
     "tools": 7_800,
     "benchmarks": 9_900,

@@ -1,4 +1,4 @@
-"""The wheel is complete: what a user gets is what the checkout has."""
+"""The wheels are complete: what a user gets is what the checkout has, and simgpu has a wheel of its own."""
 
 import re
 import sys
@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+import asyncgpu_tutor
+import simgpu
 from asyncgpu_course.start import PARTS
-from tests.tools import ROOT
+from tests.tools import ROOT, blocks, page
 
 from .conftest import pip_for, run
 
@@ -17,16 +19,25 @@ LISTING = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    run(sys.executable, "-m", "build", "--wheel", "--outdir", folder, ROOT, cwd=folder)
+def built(project: Path, folder: Path) -> Path:
+    run(sys.executable, "-m", "build", "--wheel", "--outdir", folder, project, cwd=folder)
     (path,) = folder.glob("*.whl")
     return path
 
 
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(ROOT, tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def small_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(ROOT / "simgpu", tmp_path_factory.mktemp("small_wheel"))
+
+
 def test_wheel_holds_what_the_checkout_holds_and_nothing_else(wheel: Path) -> None:
     listed = run(*LISTING, "asyncgpu_course", "asyncgpu_tutor", "simgpu", *PARTS).stdout.split()
+    listed.remove("simgpu/pyproject.toml")
     pages = tuple(f"{part}/" for part in PARTS)
     moved = "asyncgpu_course/pages/"
     expected = {f"{moved * name.startswith(pages)}{name}" for name in listed}
@@ -63,8 +74,37 @@ def test_an_installed_wheel_runs(wheel: Path, fresh_python: Path, tmp_path: Path
     mine = tmp_path / "mine"
     links = 0
     link = re.compile(r"\]\((?!https?:)([\w./]+\.(?:md|py|ipynb))")
-    for page in [*mine.glob("*/*.ipynb"), *mine.glob("docs/*.md")]:
-        for target in link.findall(page.read_text("utf-8")):
+    for file in [*mine.glob("*/*.ipynb"), *mine.glob("docs/*.md")]:
+        for target in link.findall(file.read_text("utf-8")):
             links += 1
-            assert (page.parent / target).exists(), (page, target)
+            assert (file.parent / target).exists(), (file, target)
     assert links > 30
+
+
+def test_simgpu_by_itself_is_small_and_needs_numpy(small_wheel: Path) -> None:
+    assert small_wheel.stat().st_size <= 500_000
+    listed = set(run(*LISTING, "simgpu").stdout.split()) - {"simgpu/pyproject.toml"}
+    with zipfile.ZipFile(small_wheel) as archive:
+        names = {name for name in archive.namelist() if ".dist-info/" not in name}
+        (told,) = [archive.read(n).decode() for n in archive.namelist() if n.endswith("/METADATA")]
+    assert names == {*listed, "simgpu/LICENSE"}
+    assert re.findall(r"Requires-Dist: (.*)", told) == [
+        "numpy>=2.0",
+        "pytest>=8.2; extra == 'pytest'",
+    ]
+    assert simgpu.__version__ == asyncgpu_tutor.__version__ in told
+    assert [
+        link for link in re.findall(r"\]\(([^)\s]+)\)", told) if not link.startswith("https:")
+    ] == []
+
+
+def test_simgpu_runs_where_nothing_else_is_installed(
+    small_wheel: Path, fresh_python: Path, tmp_path: Path
+) -> None:
+    install = ("install", "--quiet", "--no-compile")
+    run(*pip_for(fresh_python), *install, small_wheel, cwd=tmp_path)
+    run(fresh_python, "-c", "\n".join(blocks(page("simgpu/README.md"))), cwd=tmp_path)
+    command = fresh_python.with_name("simgpu")
+    assert "H200: 132 SMs" in run(command, cwd=tmp_path).stdout
+    absent = "import asyncgpu_tutor"
+    assert "No module named" in run(fresh_python, "-c", absent, cwd=tmp_path, code=1).stderr

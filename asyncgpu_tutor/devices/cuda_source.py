@@ -12,6 +12,7 @@ device_code = freshly(cuda_c.device_part)
 for_compiler = freshly(cuda_c.text_for_compiler)
 is_cooperative = freshly(cuda_c.meets_as_a_grid)
 read_signature = freshly(cuda_c.parse_signature)
+with_headers = freshly(cuda_c.join_headers)
 
 
 def place_in_source(source: str, line: int) -> tuple[str, int]:

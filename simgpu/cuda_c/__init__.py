@@ -25,5 +25,6 @@ from simgpu.cuda_c.run.program import Program as Program
 from simgpu.cuda_c.run.program import compile_source as compile_source
 from simgpu.cuda_c.run.program import meets_as_a_grid as meets_as_a_grid
 from simgpu.cuda_c.run.program import parse_signature as parse_signature
+from simgpu.cuda_c.text.joined import join_headers as join_headers
 from simgpu.cuda_c.text.published import device_part as device_part
 from simgpu.cuda_c.text.published import text_for_compiler as text_for_compiler

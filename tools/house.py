@@ -41,6 +41,7 @@ KINDS = {
             "exhibits",
             "recorded_ranges",
             "serving",
+            "ladder",
         ),
         "what is asked": ("exercises",),
         "what a check is made of": ("checks", "internals"),

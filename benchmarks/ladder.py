@@ -1,0 +1,203 @@
+"""Chapter 21's matrix products beside cuBLAS, and its attention beside PyTorch's, on one GPU.
+
+    python benchmarks/ladder.py --json ladder.json
+
+Each rung's values are checked against float64 before it's timed. Then it and cuBLAS (`torch.mm`, with TF32
+off) take turns, and a sample is as many launches as fill 3 ms, between two events. What's printed is the ratio
+of the medians. Attention (heads of 64 and 128, 4,096 long, 4 x 16 of them) stands beside PyTorch's
+memory-efficient kernel in the same way. It needs a GPU and PyTorch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import statistics
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from asyncgpu_course.ladder import RUNGS, Rung, attention_room, attention_source
+
+LENGTH, HEADS = 4096, (4, 16)
+INCLUDES = ("-std=c++17", "-I/usr/local/cuda/include", "-I/usr/local/cuda/include/cccl")
+
+
+def built(source: str, name: str, shared: int) -> Any:
+    """A kernel that may ask for so many bytes of shared memory."""
+    import cupy
+
+    kernel = cupy.RawKernel(source, name, options=INCLUDES)
+    if shared:
+        kernel.max_dynamic_shared_size_bytes = shared
+        kernel.preferred_shared_memory_carveout = 100
+    return kernel
+
+
+def sample(call: Callable[[], Any], times: int) -> float:
+    """Milliseconds a call, of so many in a row."""
+    import torch
+
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    for _ in range(times):
+        call()
+    end.record()
+    end.synchronize()
+    return start.elapsed_time(end) / times
+
+
+def in_turns(
+    ours: Callable[[], Any], theirs: Callable[[], Any], budget_ms: float
+) -> tuple[float, float]:
+    """Medians in ms of two that take turns."""
+    for call in (ours, theirs):
+        call()
+    alone = [sample(call, 1) for call in (ours, theirs)]
+    times = [max(1, int(3 / ms)) for ms in alone]
+    rounds = min(
+        25, max(3, int(budget_ms / sum(n * ms for n, ms in zip(times, alone, strict=True))))
+    )
+    pairs = [(sample(ours, times[0]), sample(theirs, times[1])) for _ in range(rounds)]
+    mine, other = (statistics.median(column) for column in zip(*pairs, strict=True))
+    return mine, other
+
+
+def off(out: Any, exact: Any) -> float:
+    """How far a result is from the exact one, as a part of its length."""
+    return float((out.double() - exact).norm() / exact.norm())
+
+
+def products(rungs: list[Rung], n: int, budget_ms: float) -> list[dict[str, Any]]:
+    """A row for each rung: its time, cuBLAS's, and both errors."""
+    import cupy
+    import numpy as np
+    import torch
+
+    torch.manual_seed(n)
+    rows = list[dict[str, Any]]()
+    for dtype in (torch.float32, torch.float16):
+        half = dtype == torch.float16
+        chosen = [rung for rung in rungs if (rung.name == "tensor") == half]
+        if not chosen:
+            continue
+        a, b = (torch.randn(n, n, device="cuda").to(dtype) for _ in range(2))
+        exact = a.double() @ b.double()
+        out, theirs = (torch.empty(n, n, device="cuda") for _ in range(2))
+
+        def cublas(a: Any = a, b: Any = b, theirs: Any = theirs, half: bool = half) -> None:
+            if half:
+                torch.mm(a, b, out_dtype=torch.float32, out=theirs)
+            else:
+                torch.mm(a, b, out=theirs)
+
+        cublas()
+        for rung in chosen:
+            kernel = built(rung.source, rung.name, rung.shared)
+            arrays = [cupy.from_dlpack(it) for it in (a, b, out)]
+
+            def ours(kernel: Any = kernel, rung: Rung = rung, arrays: Any = arrays) -> None:
+                kernel(rung.grid(n), rung.block, (np.uint32(n), *arrays), shared_mem=rung.shared)
+
+            out.fill_(math.nan)
+            ours()
+            torch.cuda.synchronize()
+            errors = off(out, exact), off(theirs, exact)
+            if not errors[0] < 4 * errors[1]:
+                raise SystemExit(
+                    f"{rung.name} at {n}: an error of {errors[0]:.1e}, cuBLAS {errors[1]:.1e}"
+                )
+            mine, other = in_turns(ours, cublas, budget_ms)
+            row = {"rung": rung.name, "lines": rung.lines, "n": n, "ms": mine, "cublas_ms": other}
+            row |= {"share": other / mine, "tflops": 2 * n**3 / mine / 1e9, "error": errors[0]}
+            rows.append(row | {"cublas_error": errors[1], "registers": kernel.num_regs})
+            print(
+                f"{n:5d} {rung.name:10s} {mine:9.3f} ms, cuBLAS {other:8.3f}: {100 * other / mine:5.1f} %,"
+                f" error {errors[0]:.1e} ({errors[1]:.1e}), {kernel.num_regs} registers",
+                flush=True,
+            )
+    return rows
+
+
+def attentions(head: int, budget_ms: float) -> dict[str, Any]:
+    """A row for attention with heads of so many numbers."""
+    import cupy
+    import numpy as np
+    import torch
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    torch.manual_seed(head)
+    q, k, v = (torch.randn(*HEADS, LENGTH, head, device="cuda") for _ in range(3))
+    out = torch.empty_like(q)
+    one = (slice(1), slice(2))  # two heads are enough for the exact result, which takes much memory
+    weights = torch.softmax(
+        q[one].double() @ k[one].double().transpose(-1, -2) / math.sqrt(head), -1
+    )
+    exact = weights @ v[one].double()
+
+    def efficient() -> Any:
+        with sdpa_kernel(SDPBackend.EFFICIENT_ATTENTION):
+            return torch.nn.functional.scaled_dot_product_attention(q, k, v)
+
+    shared = attention_room(head)
+    kernel = built(attention_source(head), "attention", shared)
+    scale = np.float32(math.log2(math.e) / math.sqrt(head))
+    arrays = [cupy.from_dlpack(it) for it in (q, k, v, out)]
+
+    def ours() -> None:
+        grid = (LENGTH // 64, math.prod(HEADS))
+        kernel(grid, (64,), (np.uint32(LENGTH), scale, *arrays), shared_mem=shared)
+
+    out.fill_(math.nan)
+    ours()
+    torch.cuda.synchronize()
+    theirs = efficient()
+    errors, apart = (off(out[one], exact), off(theirs[one], exact)), off(out, theirs.double())
+    if not (errors[0] < 4 * errors[1] and apart < 1e-5):
+        raise SystemExit(f"attention of {head}: errors {errors}, {apart:.1e} from PyTorch's")
+    mine, other = in_turns(ours, efficient, budget_ms)
+    print(
+        f"attention, head {head}: {mine:.3f} ms, PyTorch's {other:.3f}: {100 * other / mine:.1f} %,"
+        f" error {errors[0]:.1e} ({errors[1]:.1e}), {kernel.num_regs} registers",
+        flush=True,
+    )
+    return {"head": head, "ms": mine, "torch_ms": other, "share": other / mine, "error": errors[0]}
+
+
+def main() -> None:
+    """Measure what the command line asks for."""
+    import torch
+
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--sizes", default="2048,4096,8192", help="sides of the matrices, multiples of 256"
+    )
+    parser.add_argument(
+        "--only", default="", help="names of rungs, by commas; all, if none is given"
+    )
+    parser.add_argument("--budget", type=float, default=250, help="ms for each pair")
+    parser.add_argument("--json", type=Path, help="where to write the rows")
+    options = parser.parse_args()
+    torch.backends.cuda.matmul.allow_tf32 = False
+    only = [name for name in options.only.split(",") if name]
+    print(torch.cuda.get_device_name(), "torch", torch.__version__)
+    rows = list[dict[str, Any]]()
+    rungs = [rung for rung in RUNGS if not only or rung.name in only]
+    for n in map(int, options.sizes.split(",")):
+        rows += products(rungs, n, options.budget)
+    for rung in rungs:
+        shares = [row["share"] for row in rows if row["rung"] == rung.name]
+        if shares:
+            mean = 100 * statistics.geometric_mean(shares)
+            print(f"{rung.name:10s} {rung.lines:3d} lines, {mean:5.1f} % of cuBLAS")
+    if not only or "attention" in only:
+        rows += [attentions(head, options.budget) for head in (64, 128)]
+    if options.json:
+        options.json.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

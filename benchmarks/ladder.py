@@ -2,9 +2,9 @@
 
     python benchmarks/ladder.py --json ladder.json
 
-Each rung's values are checked against float64 before it's timed. Then it and cuBLAS (`torch.mm`, with TF32
-off) take turns, and a sample is as many launches as fill 3 ms, between two events. What's printed is the ratio
-of the medians. Attention (heads of 64 and 128, 4,096 long, 4 x 16 of them) stands beside PyTorch's
+Each rung's values are checked against float64 before it's timed. Then it and cuBLAS (`torch.mm`, TF32 off)
+take turns, and a sample is as many launches as fill 3 ms, between two events. What's printed is the ratio of
+the medians. Attention (heads of 64 and 128, 4,096 long, 4 x 16 of them) stands beside PyTorch's
 memory-efficient kernel in the same way. It needs a GPU and PyTorch.
 """
 

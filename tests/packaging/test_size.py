@@ -29,6 +29,7 @@ JAVASCRIPT = 700
 ROOMS = {
     "asyncgpu_course/checks": 1_850,
     "asyncgpu_course/exercises": 7_550,
+    "asyncgpu_course/ladder": 90,
     "asyncgpu_course/start": 250,
     "asyncgpu_tutor/arrays": 650,
     "asyncgpu_tutor/clusters": 1_250,

@@ -14,7 +14,8 @@ class Site:
     Two `volatile` accesses do not race, since threads signal each other by them; and `relaxed` reads are not
     checked, because they are in a compare-and-swap loop. A read `polls` if it is in a loop that waits by
     it. What is `packed` is moved byte by byte. The `scope` of an atomic is 1 for its block alone, or 2 for
-    the device; it `waits` if its result is needed.
+    the device; it `waits` if its result is needed. The two of a copy that goes on by itself are `apart` from
+    their thread.
     """
 
     index: int
@@ -26,3 +27,4 @@ class Site:
     polls: bool = False
     scope: int = 0
     waits: bool = False
+    apart: bool = False

@@ -22,6 +22,7 @@ from simgpu.interrupts import Held, end_if_told
 if TYPE_CHECKING:
     from simgpu.cuda_c.cost.tally import Tally
     from simgpu.cuda_c.memory.addresses import Addresses
+    from simgpu.cuda_c.memory.copies import Copies
     from simgpu.cuda_c.memory.messages import Lanes, Messages
 
 Extent3 = tuple[int, int, int]
@@ -93,6 +94,7 @@ class LaunchState:
     # Told of each write to memory that the host sees, before it is made: by which clock.
     writes: Callable[[int], None] | None = None
     hostile: Any = None  # the memory, if it is a hostile one (`memory.hostile`)
+    copies: Copies | None = None  # those that go on by themselves, once there is one
     talk: list[Any] = field(default_factory=list[Any])  # memories by which it talks with the host
     begun: int = 0  # blocks
     more: bool = False  # whether others may begin

@@ -137,12 +137,8 @@ class Shadow:
         it all do. Atomics and volatile accesses do not race with each other.
         """
         me = a.threads
-        if self._writer is None:
-            self._writer = np.full(self.cells, _NOBODY, np.int64)
-            self._write_time = np.zeros(self.cells, np.int64)
-            # By 0 a plain one, an atomic for the block (1) or the device, or a volatile one.
-            self._strong = np.zeros(self.cells, np.uint8)
-        writer, same = self._writer.take(cells), None
+        writer, same = self._writers().take(cells), None
+        assert self._writer is not None
         if ((writer != me) & (writer >= 0)).any():
             same = self._check_writer(a, cells, True, atomic, changes)
         plain = not atomic and not a.site.volatile
@@ -168,6 +164,21 @@ class Shadow:
                 report_race(self.memory, a, apart, cells, last, last, True, "updates atomically")
         self._write_time[cells] = a.team.clock
         self._strong[cells] = (a.site.scope or _ATOMIC) if atomic else _VOLATILE * a.site.volatile
+
+    def arrive(self, cells: Cells, writers: ThreadNumbers, time: int) -> None:
+        """Remember a write by a copy whose start was checked, and whose cells nobody may have used since."""
+        self._writers()[cells] = writers
+        self._write_time[cells] = time
+        self._strong[cells] = 0
+
+    def _writers(self) -> ThreadNumbers:
+        """The last writer of each cell."""
+        if self._writer is None:
+            self._writer = np.full(self.cells, _NOBODY, np.int64)
+            self._write_time = np.zeros(self.cells, np.int64)
+            # By 0 a plain one, an atomic for the block (1) or the device, or a volatile one.
+            self._strong = np.zeros(self.cells, np.uint8)
+        return self._writer
 
     # -- the checks; they are slow, and run only where two threads met
 

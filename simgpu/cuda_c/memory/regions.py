@@ -18,6 +18,8 @@ from simgpu.errors import RaceError, UninitialisedReadError
 
 if TYPE_CHECKING:
     from simgpu.cuda_c.cost.tally import Tally
+    from simgpu.cuda_c.lockstep.team import Team
+    from simgpu.cuda_c.memory.copies import CopyMarks
 
 UNSIGNED: dict[int, Any] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 # A 1 in each byte of a number.
@@ -48,6 +50,7 @@ class ByteRegion(Named):
         self.data = data
         self._shadow: Shadow | None = None
         self.watched = True  # whether reads are remembered
+        self.marks: CopyMarks | None = None  # of asynchronous copies (`copies`)
         self.views: dict[str, NDArray[Any]] = {}
 
     @property
@@ -106,6 +109,8 @@ class ByteRegion(Named):
             self.count(a, a.part)
         within = a.part
         self.place(a, False)
+        if self.marks is not None or a.site.apart:
+            self._meet_copies(a, within, False)
         missing = self._require_written(a)
         if a.site.volatile and a.team.launch.watches:
             for cells in self._race_cells(a) if self._shadow is not None else ():
@@ -137,6 +142,8 @@ class ByteRegion(Named):
 
             team.meter.turns(site, mask, turns, a.wide, self.shared, access)
         self.place(a, False)
+        if self.marks is not None:
+            self._meet_copies(a, within, False)
         if not self._all_written(a):
             return one_by_one(self, a)
         if self.watched and not site.relaxed:
@@ -174,6 +181,8 @@ class ByteRegion(Named):
             self.count(a, a.part)
         within = a.part
         self.place(a, True)
+        if self.marks is not None or a.site.apart:
+            self._meet_copies(a, within, True)
         team, mask, part = a.team, a.mask, a.part
         view = self.flat(a.scalar)[a.shift :]
         value = mask.take(value)
@@ -201,6 +210,8 @@ class ByteRegion(Named):
         self.locate(a)
         within = a.part + a.shift
         self.place(a, True)
+        if self.marks is not None:
+            self._meet_copies(a, within, True)
         a.part, a.shift = a.index, 0
         self._require_written(a)
         a.team.clock += 1
@@ -211,6 +222,33 @@ class ByteRegion(Named):
         key = view.__array_interface__["data"][0]
         self.meter.atomic(a.site, a.mask, a.part, a.size, self.shared, key)
         return view, a.part
+
+    def _meet_copies(self, a: MaskedAccess, within: Any, writes: bool) -> None:
+        """Hold an access against the asynchronous copies that are under way, of which it may be one."""
+        copies, near = a.team.launch.copies, self.near(a, within)
+        assert copies is not None
+        if a.site.apart and writes:
+            copies.copy_to(self, a, near)
+            return
+        if self.marks is not None and (
+            self.marks.parts & near or (writes and self.marks.out_of is not None)
+        ):
+            copies.meet(self, a, writes)
+        if a.site.apart and self.watched:
+            copies.copy_from(self, a)
+
+    def near(self, a: MaskedAccess, within: Any) -> int:
+        """The parts of the memory that an access may be in, as bits."""
+        return -1
+
+    def landed(self, team: Team, words: Any, writers: Any, near: int) -> None:
+        """Asynchronous copies to words of 4 bytes have arrived, as if these threads wrote there now."""
+        if team.launch.hostile is None:
+            self.cell, shadow = min(self.cell, 4), self._shadow if self.cell <= 4 else None
+            self._shadow = shadow
+            ratio = 4 // self.cell
+            cells = (words[:, None] * ratio + np.arange(ratio)).reshape(-1)
+            self._watch().arrive(cells, np.repeat(writers, ratio), team.clock)
 
     def locate(self, a: MaskedAccess) -> None:
         """Find each lane's element; fault at the first one that is not there."""

@@ -30,7 +30,11 @@ class _Read:
 def _pieces_within(a: MaskedAccess, within: Any) -> int:
     """The parts of a block's memory that an access may be in: a bit for each `_PART` bytes."""
     low, high = (within.min(), within.max()) if varies(within) else (within, within)
-    first, last = ((int(end) + a.shift) * a.size // _PART for end in (low, high))
+    wide = max(a.wide, a.size) - a.size  # of a copy that is marked with its first number
+    first, last = (
+        (int(low) + a.shift) * a.size // _PART,
+        ((int(high) + a.shift) * a.size + wide) // _PART,
+    )
     return ((1 << last - first + 1) - 1) << first
 
 
@@ -88,6 +92,14 @@ class SharedRegion(ByteRegion):
         self.dirty |= parts
         self._replay(a.team, parts)
         super().note_write(a, within, changes, atomic)
+
+    def near(self, a: MaskedAccess, within: Any) -> int:
+        return _pieces_within(a, within)
+
+    def landed(self, team: Team, words: Any, writers: Any, near: int) -> None:
+        self.dirty |= near
+        self._replay(team, near)
+        super().landed(team, words, writers, near)
 
     def _replay(self, team: Team, parts: int) -> None:
         """Tell the race detector of the logged reads in some parts, now that they matter."""

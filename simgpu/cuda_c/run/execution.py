@@ -162,6 +162,8 @@ class Execution:
             team.waiters.ended |= through.bits
         self.launch.clock = team.clock
         if not team.apart or not team.waiters.groups:
+            if self.launch.copies is not None:
+                self.launch.copies.end(team)
             self.tally.end_batch(team.layout)
             self.launch.teams.remove(team)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+from collections.abc import Collection
 from difflib import get_close_matches
 from typing import NoReturn
 
 from simgpu.cuda_c.compile.builtins.atomics import ATOMIC_FUNCTIONS
 from simgpu.cuda_c.compile.builtins.bits import BIT_FUNCTIONS
 from simgpu.cuda_c.compile.builtins.common import BuiltinHandler
+from simgpu.cuda_c.compile.builtins.copies import COPY_FUNCTIONS
 from simgpu.cuda_c.compile.builtins.halves import HALF_FUNCTIONS
 from simgpu.cuda_c.compile.builtins.mathematics import MATH_FUNCTIONS
 from simgpu.cuda_c.compile.builtins.misc import MISC_FUNCTIONS
@@ -29,6 +30,7 @@ _TABLE: dict[str, BuiltinHandler] = {
     **SYNC_FUNCTIONS,
     **MISC_FUNCTIONS,
     **XORWOW_FUNCTIONS,
+    **COPY_FUNCTIONS,
 }
 
 _REFUSED = {
@@ -68,18 +70,20 @@ _REFUSED = {
     r"__(nv|builtin)_bswap\d+|__is(Global|Shared|Local|Constant)": (
         "this function for single instructions is not supported: write it with operators"
     ),
-    r"__pipeline_\w+|__mbarrier_\w+|memcpy_async|cp_async\w*": (
+    r"__mbarrier_\w+|memcpy_async|cp_async\w*": (
         "asynchronous copies to shared memory are not supported: copy with ordinary loads and stores, and "
         "__syncthreads() behind them"
     ),
 }
+_PIPELINES = re.compile(r"cuda_pipeline|cuda/pipeline")
 _CURAND = re.compile(r"curand(4|_init|_(log_)?(uniform|normal)\w*)?|skipahead\w*")
 _OLD_WARP = {"__shfl", "__shfl_down", "__shfl_up", "__shfl_xor", "__ballot", "__any", "__all"}
 
 
-def find_builtin(name: str, headers: Container[str]) -> BuiltinHandler | None:
+def find_builtin(name: str, headers: Collection[str]) -> BuiltinHandler | None:
     """Handler of a built-in function, if the headers have been included that declare it."""
     missing = name in HALF_FUNCTIONS and "cuda_fp16.h" not in headers
+    missing |= name in COPY_FUNCTIONS and not any(map(_PIPELINES.match, headers))
     return None if missing else _TABLE.get(name)
 
 
@@ -105,6 +109,8 @@ def refuse_unknown(c: Context, node: CallExpr) -> NoReturn:
         hint = ": #include <cooperative_groups.h> first, and name its namespace"
     elif name in _OLD_WARP:
         hint = f": write {name}_sync(0xffffffff, ...); the form without a mask was removed"
+    elif name in COPY_FUNCTIONS:
+        hint = ": #include <cuda_pipeline.h> first"
     elif name in HALF_FUNCTIONS or name.startswith("__half"):
         hint = ": #include <cuda_fp16.h> first"
     else:

@@ -1,0 +1,295 @@
+"""Asynchronous copies: whose are under way to and from each word, and who knows that one has arrived.
+
+A thread starts a copy and goes on. Until somebody has waited for it, its target holds neither what was there
+nor what is coming, and its source must not change. A GPU lets a kernel get away with a forgotten wait most of
+the time, because copies are fast. Here such a kernel has to fail every time, with its line.
+
+So the bytes are copied at once, and each word of 4 bytes remembers a mark: whose copy it is, and in which
+group. Groups of one owner arrive in order. That makes "is it under way?" one comparison of whole arrays: the
+group is later than the last one for which its owner has waited. A wait raises a counter and touches no word.
+An owner is a thread with the groups that it commits, or a barrier with its phases (`phases`).
+
+To let the bytes arrive late instead would be the obvious way. But old bytes show a mistake only where they
+differ from the new ones and somebody checks the result; they don't tell a line; and a queue of copies for
+each of thousands of threads is slow.
+
+That a copy has arrived isn't enough, one also has to know. It writes at some moment between its start and the
+wait, so the race detector hears of it at both ends. The first write is its thread's, and finds who still
+reads the buffer. The second one is its thread's, too, if that thread has waited for its own group: others
+need a barrier behind that. If a barrier counts the copy, it's a write by nobody (`ENGINE`), and only threads
+that waited for the phase have been told of it. What would break all this is a group number that goes down,
+or an owner whose number is given to another one while there are marks of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simgpu.cuda_c.lockstep.masks import Mask, by_lane, varies
+from simgpu.cuda_c.lockstep.meter import Site
+from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.memory.pointers import MaskedAccess
+from simgpu.errors import RaceError
+
+if TYPE_CHECKING:
+    from simgpu.cuda_c.memory.regions import ByteRegion
+
+_BITS = 32  # of a mark that are the number of a group; those above are the owner's
+_GROUP = (1 << _BITS) - 1
+_NOBODY = np.zeros(0, np.int64)
+
+
+class CopyMarks:
+    """The marks of one memory: the last copy to each word, and from it if the kernel may write there."""
+
+    def __init__(self, region: ByteRegion) -> None:
+        self.words = -(-region.data.size // 4)
+        self.into = np.zeros(self.words, np.int64)
+        self.out_of: NDArray[np.int64] | None = None
+        self.parts = 0  # of a block's memory, those to which copies may be under way (`near`)
+
+
+@dataclass(eq=False)
+class Flight:
+    """One copy by several lanes, a row each."""
+
+    team: Team
+    region: ByteRegion
+    site: Site
+    name: str  # of the memory, where it is written to
+    words: NDArray[np.int64]
+    lanes: NDArray[np.int64]
+    owners: NDArray[np.int64]
+    groups: NDArray[np.int64]
+    writers: NDArray[np.int64]  # the threads that are known to have written once it has arrived
+    parts: int
+
+    def of(self, bits: NDArray[np.bool_]) -> Flight:
+        """The part of it that some rows are."""
+        names = "words", "lanes", "owners", "groups", "writers"
+        return replace(self, **{name: getattr(self, name)[bits] for name in names})
+
+
+@dataclass
+class OwnedCopy:
+    """Who counts a copy that is being started, for each lane of its team."""
+
+    owners: NDArray[np.int64]
+    groups: NDArray[np.int64]
+    writers: NDArray[np.int64]
+
+
+class Copies:
+    """All asynchronous copies of one launch."""
+
+    def __init__(self) -> None:
+        # By owner: how many groups it has committed, and how many of them have arrived. Nobody is owner 0.
+        self.committed, self.done = np.zeros(1, np.int64), np.zeros(1, np.int64)
+        self.under_way: list[Flight] = []
+        self.bound: OwnedCopy | None = None  # of the copy at hand; else it is its thread's own
+        self._first: dict[Team, int] = {}
+        self._free: dict[
+            int, list[int]
+        ] = {}  # owners that can be used again, by how many there are
+
+    def owners(self, count: int) -> int:
+        """Numbers for so many owners, the first of them."""
+        free = self._free.get(count)
+        if free:
+            return free.pop()
+        first = len(self.done)
+        more = np.zeros(count, np.int64)
+        self.committed = np.concatenate((self.committed, more))
+        self.done = np.concatenate((self.done, more))
+        return first
+
+    def threads(self, team: Team) -> int:
+        """The owner that the first lane of a team is; the others follow."""
+        first = self._first.get(team)
+        if first is None:
+            first = self._first[team] = self.owners(team.layout.lanes)
+        return first
+
+    # -- what a thread says
+
+    def commit(self, team: Team, mask: Mask) -> None:
+        """These lanes close a group: all copies that they have started since the last one."""
+        mine = self.threads(team) + mask.index
+        self.committed[mine] += 1
+
+    def wait_prior(self, team: Team, mask: Mask, left: Any) -> None:
+        """These lanes wait until at most so many of their last groups are under way."""
+        mine = self.threads(team) + mask.index
+        arrived = np.maximum(self.done[mine], self.committed[mine] - mask.take(left))
+        if (arrived > self.done[mine]).any():
+            self.done[mine] = arrived
+            self.land(team)
+
+    def land(self, team: Team) -> None:
+        """Tell the race detector of the copies that have arrived now."""
+        team.clock += 1
+        mine = [flight for flight in self.under_way if flight.team is team]
+        rest = [flight for flight in self.under_way if flight.team is not team]
+        touched: dict[int, ByteRegion] = {}
+        for flight in mine:
+            here = flight.groups <= self.done[flight.owners]
+            if here.any():
+                landed = flight if here.all() else flight.of(here)
+                writers = np.repeat(landed.writers, landed.words.shape[1])
+                flight.region.landed(team, landed.words.reshape(-1), writers, flight.parts)
+                touched[id(flight.region)] = flight.region
+            if not here.all():
+                rest.append(flight.of(~here) if here.any() else flight)
+        self.under_way = rest
+        for region in touched.values():
+            assert region.marks is not None
+            region.marks.parts = 0
+            for flight in rest:
+                region.marks.parts |= flight.parts if flight.region is region else 0
+
+    def end(self, team: Team) -> None:
+        """The blocks of a team have ended, which they may not while copies of theirs are under way."""
+        for flight in self.under_way:
+            if flight.team is team:
+                lane, word = int(flight.lanes[0]), int(flight.words[0, 0])
+                text = _element(flight.region, flight.name, word)
+                why = self._why(team, lane, int(flight.owners[0]), int(flight.groups[0]))
+                what = (
+                    f"ends while its asynchronous copy to {text} is under way, {why}. By then the memory may "
+                    "be another block's"
+                )
+                team.fault(RaceError, flight.site.at, lane, what)
+        first = self._first.pop(team, None)
+        if first is not None:
+            lanes = slice(first, first + team.layout.lanes)
+            self.done[lanes] = self.committed[lanes] = self.committed[lanes] + 1
+            self._free.setdefault(team.layout.lanes, []).append(first)
+
+    # -- what memory asks
+
+    def copy_to(self, region: ByteRegion, a: MaskedAccess, near: int) -> None:
+        """Lanes start to copy to a place in a region; `near` are the parts that it is in."""
+        if not a.wide:  # another number of a copy that was marked with its first one
+            return
+        words = _words(a, a.wide)
+        self._refuse(region, a, words, "starts another asynchronous copy to", True)
+        bound = self._bound(a)
+        marks = region.marks = region.marks or CopyMarks(region)
+        marks.into[words] = (bound.owners << _BITS | bound.groups)[:, None]
+        marks.parts |= near
+        flight = Flight(
+            a.team, region, a.site, a.name, words, a.mask.index, bound.owners, bound.groups,
+            bound.writers, near,
+        )  # fmt: skip
+        self.under_way.append(flight)
+
+    def copy_from(self, region: ByteRegion, a: MaskedAccess) -> None:
+        """Lanes copy from a place in a region that others may write to."""
+        if a.wide:
+            bound = self._bound(a)
+            marks = region.marks = region.marks or CopyMarks(region)
+            if marks.out_of is None:
+                marks.out_of = np.zeros(marks.words, np.int64)
+            marks.out_of[_words(a, a.wide)] = (bound.owners << _BITS | bound.groups)[:, None]
+
+    def meet(self, region: ByteRegion, a: MaskedAccess, writes: bool) -> None:
+        """Refuse an access to what a copy is writing to, or a write to what one is reading."""
+        self._refuse(region, a, _words(a, a.size), "writes" if writes else "reads", writes)
+
+    def _bound(self, a: MaskedAccess) -> OwnedCopy:
+        lanes = a.mask.index
+        if self.bound is not None:
+            bound = self.bound
+            return OwnedCopy(bound.owners[lanes], bound.groups[lanes], bound.writers[lanes])
+        mine = self.threads(a.team) + lanes
+        return OwnedCopy(mine, self.committed[mine] + 1, a.threads)
+
+    def _refuse(
+        self, region: ByteRegion, a: MaskedAccess, words: Any, did: str, writes: bool
+    ) -> None:
+        marks = region.marks
+        if marks is None:
+            return
+        for known, way in ((marks.into, "to"), (marks.out_of if writes else None, "from")):
+            found: NDArray[np.int64] = _NOBODY if known is None else known.take(words)
+            bad: NDArray[np.bool_] = (found & _GROUP) > self.done.take(found >> _BITS)
+            if bad.any():
+                at = tuple(int(k) for k in np.unravel_index(int(bad.argmax()), bad.shape))
+                lane = int(a.mask.index[at[-2] if a.mask.n > 1 else 0])
+                self._report(region, a, lane, int(words[at]), int(found[at]), did, way)
+
+    # -- the words of it
+
+    def _report(
+        self,
+        region: ByteRegion,
+        a: MaskedAccess,
+        lane: int,
+        word: int,
+        mark: int,
+        did: str,
+        way: str,
+    ) -> None:
+        team, owner, group = a.team, mark >> _BITS, mark & _GROUP
+        own, theirs = self._name(team, lane, owner)
+        text, space = _element(region, a.name, word), "shared" if region.shared else "global"
+        line = next(
+            (f" (line {f.site.at.line})" for f in self.under_way[::-1]
+             if f.region is region and way == "to" and (f.words == word).any()), "",
+        )  # fmt: skip
+        copy = "" if way == "to" and did.startswith("starts") else " asynchronous"
+        why = self._why(team, lane, owner, group)
+        cure = "" if own else ", and a barrier of the block must follow its wait"
+        what = f"{did} {text} in {space} memory, {way} which {theirs}{copy} copy{line} is under way, {why}"
+        more = (
+            {"array": a.name, "index": word * 4 // region.cell}
+            if not region.shared
+            else {"array": a.name}
+        )
+        team.fault(RaceError, a.site.at, lane, what + cure, **more)
+
+    def _name(self, team: Team, lane: int, owner: int) -> tuple[bool, str]:
+        """Tell whether an owner is this thread, and whose copies its are."""
+        other = owner - self.threads(team)
+        if other == lane or not 0 <= other < team.layout.lanes:
+            return True, "its own" if other == lane else "an"
+        return False, f"thread {team.launch.thread_name(int(team.layout.linear[other]))}'s"
+
+    def _why(self, team: Team, lane: int, owner: int, group: int) -> str:
+        """What is missing until a copy has arrived."""
+        own, _ = self._name(team, lane, owner)
+        who = "this thread" if own else "that thread"
+        committed, done = int(self.committed[owner]), int(self.done[owner])
+        if group > committed:
+            return "and no __pipeline_commit() has closed its group, so that no wait can be for it"
+        if group == committed and not done:
+            return f"and {who} has not waited for it: __pipeline_wait_prior(0) does"
+        behind = committed - group
+        has = "committed 1 group" if committed == 1 else f"committed {committed} groups"
+        return (
+            f"and {who} has not waited for it: it has {has} and waited for {done}, and this copy is in "
+            f"number {group}: __pipeline_wait_prior({behind}) waits for it, a larger number does not"
+        )
+
+
+def copies_of(team: Team) -> Copies:
+    """The copies of a team's launch."""
+    launch = team.launch
+    if launch.copies is None:
+        launch.copies = Copies()
+    return launch.copies
+
+
+def _words(a: MaskedAccess, nbytes: int) -> NDArray[np.int64]:
+    """The words of `nbytes` at each lane's element, a row each; in several turns of a loop, for each turn."""
+    part = np.asarray(a.part, np.int64) if varies(a.part) else by_lane(a.part, a.mask.n)
+    first = (part + a.shift) * a.size // 4
+    return first[..., None] + np.arange(max(1, nbytes // 4))
+
+
+def _element(region: ByteRegion, name: str, word: int) -> str:
+    return region.element(name, word * 4 // region.cell, max(region.cell, 4))[0]

@@ -54,6 +54,7 @@ _HOMES = {
         "sleep use using work",
         "run.device_clock": "DeviceClock",
         "run.future": "DeviceFuture FutureState",
+        "run.others": "reached",
         "run.recording": "record",
         "run.submission": "in_flight synchronize",
         "serving": "Server hostcalls",

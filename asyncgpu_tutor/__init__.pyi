@@ -38,6 +38,7 @@ from asyncgpu_tutor.run.current import (
 )
 from asyncgpu_tutor.run.device_clock import DeviceClock
 from asyncgpu_tutor.run.future import DeviceFuture, FutureState
+from asyncgpu_tutor.run.others import reached
 from asyncgpu_tutor.run.recording import record
 from asyncgpu_tutor.run.submission import in_flight, synchronize
 from asyncgpu_tutor.serving import Server, hostcalls
@@ -93,6 +94,7 @@ __all__ = [
     "pinned",
     "randn",
     "ranges",
+    "reached",
     "record",
     "relu",
     "sgemm_naive",

@@ -282,6 +282,7 @@ class DeviceArray:
         stream = getattr(self._memory.stream, "ptr", None)
         if stream == 0:  # the interface reserves it, and calls the legacy default stream 1
             stream = 1
+        self.device.lend(self._memory, None)
         return {
             "shape": self.shape,
             "typestr": self.dtype.str,
@@ -292,8 +293,12 @@ class DeviceArray:
         }
 
     def __dlpack__(self, **options: Any) -> Any:
-        """DLPack, through CuPy; no copy. What its receiver enqueues comes after what used it last."""
+        """DLPack, through CuPy; no copy. What its receiver enqueues comes after what used it last.
+
+        The memory isn't given out again before the receiver's stream is done with it.
+        """
         with self.device.export(self) as theirs:
+            self.device.lend(self._memory, options.get("stream"))
             return theirs.__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:

@@ -10,7 +10,8 @@ look at its event at once, because short work is often over before the loop has 
 nobody else is ready. On the simulated device, the same question decides whether time may go on. So we look at
 the loop's queue. Asyncio has it in a private attribute, which a new version may rename. Uvloop has it in a
 field that Python can't see, but the garbage collector has to see it, so we ask the collector. A loop that has
-neither counts as always busy: its tasks get more turns than they need, and never fewer.
+neither counts as always busy: its tasks get more turns than they need, and never fewer. Trio publishes how
+many tasks can run, but not how many of this turn are still to come, so we ask once a turn.
 """
 
 from __future__ import annotations
@@ -177,7 +178,8 @@ def turn(loop: AnyLoop) -> Generator[Any, Any, None]:
     """Let other tasks have their turns; for ``yield from`` in an `__await__`."""
     if isinstance(loop, asyncio.AbstractEventLoop):
         yield  # a task that yields nothing comes again in the loop's next turn
-    else:
+        turn_given()
+    else:  # a run of trio notes its turns itself
         yield from loop.sleep(0).__await__()
 
 

@@ -341,6 +341,13 @@ class Device(Enqueuer, Protocol):
         """Our view of another library's stream; None if it is not one that this device knows."""
         ...
 
+    def mark(self, foreign: object) -> Event | None:
+        """An event behind all that anybody's stream holds now, or behind anybody's event.
+
+        None if it is neither, or on another device. `CaptureError` if the stream is capturing.
+        """
+        ...
+
     def adopt_array(
         self, foreign: object
     ) -> tuple[DeviceMemory, tuple[int, ...], np.dtype[Any]] | None:
@@ -431,6 +438,9 @@ class Device(Enqueuer, Protocol):
         In the block the stream that used it last is CuPy's current one, which whoever gets it waits for.
         """
         ...
+
+    def lend(self, memory: DeviceMemory, stream: int | None) -> None:
+        """Another library gets this memory, to use it on the stream with this handle; None if untold."""
 
     def start_log(self, numbers: Iterator[int], source: str = "auto") -> None:
         """Begin to write spans into `log`, with ids from `numbers`; times from `source`, see `record`."""

@@ -23,6 +23,7 @@ import trio
 import trio.lowlevel
 import trio.testing
 
+from asyncgpu_tutor.devices.event_loop import turn_given
 from asyncgpu_tutor.errors import UsageError
 
 if TYPE_CHECKING:
@@ -82,11 +83,12 @@ class TrioRun(trio.abc.Instrument):
     """One call of `trio.run`. All who ask in it get the same object."""
 
     cancelled: type[BaseException] = trio.Cancelled
-    _ready = (None,)  # trio doesn't tell who is ready
 
     def __init__(self) -> None:
         self._token = trio.lowlevel.current_trio_token()
         self._closed = False
+        # Empty if there is only one task that can run in this turn: see `after_io_wait`, and `ready_in`.
+        self._ready: list[None] = [None]
         # The hosts whose time has to go on: their calls at the last turn, and the turns without one.
         self._hosts: dict[SimMachine, tuple[int, int]] = {}
         trio.lowlevel.add_instrument(self)
@@ -194,7 +196,15 @@ class TrioRun(trio.abc.Instrument):
             del self._hosts[host]
 
     def after_io_wait(self, timeout: float) -> None:
-        """Once a turn: a task that keeps the host busy doesn't keep others from what is done by now."""
+        """Once a turn: a task that keeps the host busy doesn't keep others from what is done by now.
+
+        A turn costs trio more than a short kernel takes. So a task that is alone in its turn looks at its
+        event for a while instead, and this tells it that it is alone. Those that are started in the same
+        turn aren't counted, and wait for as long as such a look may take.
+        """
+        turn_given()
+        if not self._hosts:  # on a simulated device nobody looks
+            self._ready[:] = (None,) * (trio.lowlevel.current_statistics().tasks_runnable - 1)
         for host, (calls, turns) in list(self._hosts.items()):
             quiet = turns + 1 if calls == host.calls else 0
             if not quiet:  # only a call takes time, in which something may have ended

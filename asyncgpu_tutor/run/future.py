@@ -15,7 +15,6 @@ from asyncgpu_tutor.devices.event_loop import (
     ready_in,
     running_loop,
     turn,
-    turn_given,
     turn_is_due,
 )
 from asyncgpu_tutor.devices.protocol import Event, Stream
@@ -202,7 +201,6 @@ class DeviceFuture(Generic[T]):
                         if time.perf_counter() > until:
                             return
                         yield from turn(loop)
-                        turn_given()
                         if self._state is not FutureState.EXECUTING or self._watched is not None:
                             return
                         over = event.succeeded

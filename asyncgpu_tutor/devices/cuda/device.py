@@ -6,7 +6,7 @@ import math
 import os
 import threading
 import time
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext, suppress
@@ -25,7 +25,7 @@ from asyncgpu_tutor.devices.cuda.guard import CUDA_ERRORS, from_cuda_error, guar
 from asyncgpu_tutor.devices.cuda.journal import Journal, open_recorder
 from asyncgpu_tutor.devices.cuda.packing import Packer, address, transfer
 from asyncgpu_tutor.devices.cuda.prepared_and_graphs import CupyReplay
-from asyncgpu_tutor.devices.cuda.stream import CupyEvent, CupyStream
+from asyncgpu_tutor.devices.cuda.stream import CupyEvent, CupyStream, StreamHandle, handle_of
 from asyncgpu_tutor.devices.cuda_source import Signature, is_cooperative, read_signature
 from asyncgpu_tutor.devices.event_loop import loop_ways, turn_given, turn_is_due
 from asyncgpu_tutor.devices.protocol import (
@@ -40,7 +40,7 @@ from asyncgpu_tutor.devices.protocol import (
     RecordedCall,
     Stream,
 )
-from asyncgpu_tutor.errors import DeviceMismatchError, KernelCompileError, UsageError
+from asyncgpu_tutor.errors import CaptureError, DeviceMismatchError, KernelCompileError, UsageError
 from asyncgpu_tutor.traces.spans import SpanKind, SpanLog
 from asyncgpu_tutor.traces.spans.tag import forbid_nested_wait
 
@@ -61,13 +61,17 @@ class CupyMemory(DeviceMemory):
     where the list is empty. Memory of others has no home.
     """
 
-    __slots__ = ("home", "pointer")
+    __slots__ = ("home", "pointer", "readers")
 
     pointer: Any  # CuPy's; it frees the memory when it goes
     home: list[Any] | None
+    readers: tuple[CupyStream, ...]  # where other libraries use it: see `CupyDevice.lend`
+    device: CupyDevice  # pyright: ignore[reportIncompatibleVariableOverride] - as it's made by one
 
     def __del__(self) -> None:
-        if self.home is not None:
+        if self.readers and self.home is not None:
+            self.device.lent.append((self.pointer, self.home, self.readers, []))
+        elif self.home is not None:
             self.home.append(self.pointer)
 
 
@@ -83,6 +87,7 @@ def _memory(
     memory.stream = memory.share = None
     memory.pointer = pointer
     memory.home = home
+    memory.readers = ()
     return memory
 
 
@@ -133,11 +138,14 @@ class CupyDevice:
         self.log: SpanLog | None = None  # where the recording goes; every run asks
         self._pool: Any = cupy.cuda.MemoryPool()
         self._blocks: defaultdict[int, list[Any]] = defaultdict(list)  # free ones, by size
+        # Blocks that nobody holds any more, and that other libraries may still work on: see `lend`.
+        self.lent: deque[tuple[Any, list[Any], tuple[CupyStream, ...], list[CupyEvent]]] = deque()
         self.free_events: list[CupyEvent] = []
         self._reached: set[int] = set()  # devices that were asked for a direct way
         self._functions: dict[tuple[str, str, bool], CupyFunction] = {}
         self._lock = threading.Lock()
         self._thread: ThreadPoolExecutor | None = None  # see `apart`
+        self._behind_events: list[CupyStream] = []  # see `mark`
         self._numbers = 0
         self.default_stream = self._stream(cupy.cuda.Stream.null)
         # Kept, so that a stream keeps its number.
@@ -207,21 +215,50 @@ class CupyDevice:
         stream.urgent = urgent
         return stream
 
-    def adopt_stream(self, foreign: object) -> Stream | None:
-        """A `cupy.cuda.Stream`, or anything with `__cuda_stream__`, such as cuda.core's."""
+    def adopt_stream(self, foreign: object) -> CupyStream | None:
+        """CuPy's, PyTorch's, anything with `__cuda_stream__`, such as cuda.core's; or its handle."""
         stream: Any = foreign
         if isinstance(stream, CupyStream):
             return stream if stream.device is self else None
-        device = getattr(stream, "device_id", self.ordinal)
-        if not hasattr(stream, "__cuda_stream__") or device not in (self.ordinal, -1):
+        handle, ordinal = handle_of(stream)
+        if handle is None or ordinal not in (None, self.ordinal, -1):
             return None
-        handle = int(stream.__cuda_stream__()[1])
         if handle not in self._adopted:
             if not isinstance(stream, cupy.cuda.Stream):
                 with self.active():
-                    stream = cupy.cuda.Stream.from_external(stream)
+                    stream = cupy.cuda.Stream.from_external(StreamHandle(handle, stream))
             self._adopted[handle] = self._stream(stream, lasts=False)
         return self._adopted[handle]
+
+    def mark(self, foreign: object) -> CupyEvent | None:
+        """An event behind what a stream holds, or behind an event: PyTorch's, CuPy's or cuda.core's."""
+        stream = self.adopt_stream(foreign)
+        with guarded("asking about work of others"):
+            if stream is not None and runtime.streamIsCapturing(stream.ptr):
+                raise CaptureError(
+                    f"{foreign!r} is capturing, so there is nothing yet to wait for: replay the graph after "
+                    "the capture, and await the stream of the replay"
+                )
+            if isinstance(foreign, CupyEvent):
+                handle, ordinal = foreign.ptr, foreign.stream.device.ordinal
+            else:
+                handle, ordinal = handle_of(foreign, event=True)
+            if stream is None and (handle is None or ordinal not in (None, self.ordinal)):
+                return None
+            if stream is None:
+                if not handle:
+                    raise UsageError(
+                        f"{foreign!r} was never recorded: there is nothing to wait for"
+                    )
+                # It may be recorded again, or go. What a stream waits for stays what it is now.
+                stream = next((idle for idle in self._behind_events if idle.done), None)
+                if stream is None:
+                    stream = self.create_stream()
+                    self._behind_events.append(stream)
+                runtime.streamWaitEvent(stream.ptr, handle)
+        event = stream.record()
+        event.watched = True  # others have it, so it isn't recorded again
+        return event
 
     def _stream(self, stream: Any, lasts: bool = True) -> CupyStream:
         with self._lock:
@@ -250,14 +287,51 @@ class CupyDevice:
     def _block(self, size: int, nbytes: int, name: str) -> Any:
         """A block from CuPy's pool; where memory is short, other sizes give up theirs."""
         with guarded(f"allocating {nbytes:,} bytes for {name!r}"), self.active():
+            self._take_back()
+            try:
+                return self._blocks[size].pop()
+            except IndexError:
+                pass
             try:
                 return self._pool.malloc(size * _BLOCK)
             except cupy.cuda.memory.OutOfMemoryError:
+                if self.lent:
+                    runtime.deviceSynchronize()
+                    self._take_back()
                 # Other threads may ask for new sizes meanwhile.
                 for blocks in list(self._blocks.values()):
                     blocks.clear()
                 self._pool.free_all_blocks()
                 return self._pool.malloc(size * _BLOCK)
+
+    def lend(self, memory: DeviceMemory, stream: int | None) -> None:
+        """Another library gets this memory, and uses it on a stream; None where it doesn't say on which.
+
+        When it lets go of it, its kernels may still be at work. PyTorch asks for `record_stream` then. DLPack
+        has told us the stream, so we know ourselves what to wait for before the block is given out again.
+        """
+        if not isinstance(memory, CupyMemory):
+            return
+        current = cupy.cuda.get_current_stream()
+        told = stream if stream is not None and stream > 0 else None
+        readers = [self.adopt_stream(current if told in (None, current.ptr) else told)]
+        if told is None:
+            readers.append(self.default_stream)
+        memory.readers = tuple(
+            {*memory.readers, *(reader for reader in readers if reader is not None)}
+        )
+
+    def _take_back(self) -> None:
+        """Put blocks that were lent into their lists, once their readers' streams have come so far."""
+        for _ in range(len(self.lent)):
+            block, home, readers, events = self.lent.popleft()
+            if not events and not any(runtime.streamIsCapturing(s.ptr) for s in readers):
+                events = [stream.record() for stream in readers]
+            if events and all(event.done for event in events):
+                home.append(block)
+                self.free_events += events
+            else:
+                self.lent.append((block, home, readers, events))
 
     def adopt_array(
         self, foreign: object

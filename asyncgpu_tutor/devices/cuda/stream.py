@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from asyncgpu_tutor.devices.cuda.device import CupyDevice
 
 NOT_READY = 600  # cudaErrorNotReady
+LEGACY = 1  # cudaStreamLegacy, which is the stream 0
+LEAST_ADDRESS = 4096  # no handle of a stream lies below it but those of the default streams
 
 
 class CupyEvent:
@@ -67,6 +69,36 @@ class CupyEvent:
             raise from_cuda_error(error, "waiting for an event") from error
 
 
+class StreamHandle:
+    """A stream of others in the form of `__cuda_stream__`, and whoever keeps it alive."""
+
+    def __init__(self, handle: int, owner: object) -> None:
+        self.handle, self.owner = handle, owner
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self.handle
+
+
+def handle_of(foreign: object, event: bool = False) -> tuple[int | None, int | None]:
+    """CUDA's handle of a stream, or of an event, and its device's number; None for what it isn't, or hides.
+
+    Streams have a protocol, or are a handle already. Events have none, so they go by the name of their type.
+    """
+    thing: Any = foreign
+    handle: int | None = None
+    if event and type(thing).__name__ == "Event":
+        names = ("cuda_event", "ptr", "handle")  # PyTorch, CuPy, cuda.core
+        handle = next((int(getattr(thing, name)) for name in names if hasattr(thing, name)), None)
+    elif not event and hasattr(thing, "__cuda_stream__"):
+        handle = int(thing.__cuda_stream__()[1])
+    elif not event and type(thing) is int and (0 <= thing <= 2 or thing > LEAST_ADDRESS):
+        handle = thing
+    device = getattr(thing, "device", None)
+    told = (getattr(thing, "device_id", None), getattr(device, "index", None))  # CuPy; PyTorch
+    ordinal = next((number for number in told if type(number) is int), None)
+    return (0 if handle == LEGACY and not event else handle), ordinal
+
+
 class CupyStream:
     """A CUDA stream."""
 
@@ -86,6 +118,9 @@ class CupyStream:
 
     def __repr__(self) -> str:
         return f"<stream {self.number} of {self.device.name}>"
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self.ptr
 
     @property
     def done(self) -> bool:

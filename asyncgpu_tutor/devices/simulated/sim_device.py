@@ -240,6 +240,13 @@ class SimDevice(simgpu.Device):
         """Only this device's own streams are known to it."""
         return foreign if isinstance(foreign, SimStream) and foreign.device is self else None
 
+    def mark(self, foreign: object) -> protocol.Event | None:
+        """Only its own streams and events are known to it."""
+        if isinstance(foreign, SimEvent) and foreign.device is self:
+            return foreign
+        stream = self.adopt_stream(foreign)
+        return None if stream is None else stream.record()
+
     # ------------------------------------------------------------------ memory
     def memory_of(self, cells: GlobalMemory, ptr: int) -> SimMemory:
         """Bytes of the interpreter, as this device gives them out."""
@@ -269,6 +276,9 @@ class SimDevice(simgpu.Device):
             f"{array!r} is on a simulated device: other CUDA libraries cannot see it. Use "
             "op.to_host() to get a NumPy array."
         )
+
+    def lend(self, memory: object, stream: int | None) -> None:
+        """Nobody gets any of it: see `export`."""
 
     def copy_to_peer_async(
         self,

@@ -9,6 +9,8 @@ cupti-python 13.0.1 on an H200.
   call into CUDA, its own correlation id and ours; and each kernel with CUPTI's. Its records of calls have to
   be on for that, if only those of the few calls that enqueue. Where all work is recorded, whoever asked
   for it, the calls of other libraries that enqueue, wait, allocate or load have records too: the host's lane.
+- **Its name**: the work of others has none of ours, but it may lie in an NVTX range of ours. So while all
+  work is recorded we are the ranges' profiler, and number the calls in each by ids of another kind.
 - **Graphs**: there is one record for each node, with the launch's correlation id, as long as nobody enables
   ``GRAPH_TRACE``, which makes one of the whole. For a node in a loop there is none, or its last turn's only.
 - **Which contexts**: records of work are switched on for the context of each recorded device, and no other.
@@ -46,6 +48,7 @@ from asyncgpu_tutor.devices.cuda.cupti_records import (
     drafts_of_others,
     late_by,
 )
+from asyncgpu_tutor.traces import nvtx
 from asyncgpu_tutor.traces.spans import Draft, SpanKind, SpanLog
 from asyncgpu_tutor.traces.spans.cuda_calls import ENQUEUE, TOLD
 from asyncgpu_tutor.traces.spans.intervals import union, within
@@ -77,6 +80,8 @@ class _Session:
         self.records: list[CuptiActivity] = []
         self.calls: list[CuptiApiRecord] = []
         self.ours: dict[int, int] = {}  # our id, by CUPTI's correlation id
+        self.named: dict[int, int] = {}  # the same for the range that a call was made in
+        self.names: dict[int, str] = {}  # of ranges
         self.numbers = itertools.count(1)
         self._cupti: Any = None
         self._subscriber: Any = None
@@ -143,6 +148,7 @@ class _Session:
         self.records.clear()
         self.calls.clear()
         self.ours.clear()
+        self.named.clear()
 
     def _switch_on(self, everything: bool) -> None:
         cupti = self._cupti
@@ -191,10 +197,12 @@ class _Session:
             int(kind.MEMCPY2): "peer",
         }
         external, apis = int(kind.EXTERNAL_CORRELATION), {number for number, _ in self._names}
+        by_range = int(self._cupti.ExternalCorrelationKind.CUSTOM1)
         for activity in activities:
             number = int(activity.kind)
             if number == external:
-                self.ours[activity.correlation_id] = activity.external_id
+                found = self.named if int(activity.external_kind) == by_range else self.ours
+                found[activity.correlation_id] = activity.external_id
             elif number in kinds:
                 self.records.append(activity_of(activity, kinds[number]))
             elif number in apis and (name := self._names.get((number, int(activity.cbid)))):
@@ -202,6 +210,36 @@ class _Session:
 
 
 _session = _Session()
+
+
+class NamedCalls:
+    """Stands in for an `nvtx.Domain`, of which no profiler hears now: tells CUPTI the range of each call."""
+
+    def __init__(self, cupti: Any) -> None:
+        self.instead_of, self._cupti = nvtx.current_domain, cupti
+        self._kind = cupti.ExternalCorrelationKind.CUSTOM1
+
+    def get_event_attributes(self, message: str) -> int:
+        """The number of the range's name."""
+        number = next(_session.numbers)
+        _session.names[number] = message
+        return number
+
+    def push_range(self, number: int) -> None:
+        """The range of this thread's next calls."""
+        self._cupti.activity_push_external_correlation_id(self._kind, number)
+
+    def pop_range(self) -> None:
+        """It has ended."""
+        with suppress(Exception):  # the recording may have ended before
+            self._cupti.activity_pop_external_correlation_id(self._kind)
+
+    def start_range(self, number: int) -> int:
+        """Of no thread, so no call is in it."""
+        return number
+
+    def end_range(self, number: int) -> None:
+        """See `start_range`."""
 
 
 class CuptiRecorder:
@@ -240,6 +278,9 @@ class CuptiRecorder:
             cupti=metadata.version("cupti-python"),
             alignment="CUPTI's clock read between two readings of the host's, at both ends; linear between",
         )
+        self._ranges = NamedCalls(self._cupti) if everything and self._leads else None
+        if self._ranges is not None:
+            nvtx.current_domain = self._ranges
         if everything:
             log.about["everything"] = True
 
@@ -337,6 +378,8 @@ class CuptiRecorder:
 
     def close(self) -> None:
         """Switch CUPTI off."""
+        if self._ranges is not None and nvtx.current_domain is self._ranges:
+            nvtx.current_domain = self._ranges.instead_of
         _session.close()
         with suppress(Exception):  # behind a fault nothing can be freed
             runtime.free(self._spare)
@@ -417,7 +460,8 @@ class CuptiRecorder:
             others.update(set(_others_in_use(self._ordinal)).difference(self._known))
             self._elsewhere |= others - _session.devices
         enqueuing = mine | foreign
-        return drafts_of_others(records, theirs, self._streams, self.log.numbers, enqueuing)
+        named = {call: _session.names[number] for call, number in _session.named.items()}
+        return drafts_of_others(records, theirs, self._streams, self.log.numbers, enqueuing, named)
 
     def _warn_of_other_devices(self) -> None:
         others, self._elsewhere = sorted(self._elsewhere), set()

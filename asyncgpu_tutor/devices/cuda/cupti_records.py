@@ -140,6 +140,7 @@ def drafts_of_others(
     streams: Mapping[int, int],
     numbers: Iterator[int],
     enqueuing: Collection[int] = (),
+    named: Mapping[int, str] | None = None,
 ) -> list[tuple[Draft, CuptiActivity | CuptiApiRecord]]:
     """A draft for each piece of work that another library enqueued, and for its calls, in the order of these.
 
@@ -149,7 +150,7 @@ def drafts_of_others(
     The records and the calls are those that are not ours; records without times are left out. `streams` has
     our numbers of the streams that we use, by CUPTI's; the others' get numbers from `OTHERS` on, so that they
     are not taken for ours. `numbers` gives the ids of the spans. `enqueuing` has more threads that enqueue:
-    work of ours, or on other devices.
+    work of ours, or on other devices. `named` has the range that a call was made in, by CUPTI's number of it.
     """
     outer = _outermost(calls)
     made: dict[CuptiApiRecord, list[CuptiActivity]] = {call: [] for call in outer.values()}
@@ -177,8 +178,9 @@ def drafts_of_others(
         for record in work:
             name, full = kernel_name(record.name or record.kind)
             stream = streams.get(record.stream, OTHERS + record.stream)
-            detail = {**full, "foreign": True}
-            draft = Draft(next(numbers), record.kind, name, stream, None, "", after, detail)
+            label = (named or {}).get(record.correlation, "")
+            detail = {**({"named": label} if label else {}), **full, "foreign": True}
+            draft = Draft(next(numbers), record.kind, name, stream, None, label, after, detail)
             found.append((draft, record))
     return found
 

@@ -197,7 +197,7 @@ class SimReplay(simgpu.Replay):
 @raising_freshly(
     "__init__", "malloc", "pinned", "map_host", "memset_async", "copy_from_host_async", "copy_to_host_async",
     "copy_from_device_async", "copy_to_peer_async", "get_function", "variable", "launch",
-    "prepare", "synchronize", "work", "settle_log", "watch",
+    "prepare", "synchronize", "work", "settle_log", "watch", "mark", "lend",
 )  # fmt: skip
 class SimDevice(simgpu.Device):
     """A GPU that exists in the imagination, down to the microsecond.

@@ -31,7 +31,7 @@ class Cupti(ModuleType):
     """Hands over what a program did, at the next flush. Its clock goes on by 1 us whenever it is read."""
 
     ActivityKind, runtime_api_trace_cbid, driver_api_trace_cbid = Kind, Runtime, Driver
-    ExternalCorrelationKind = SimpleNamespace(CUSTOM0=1)
+    ExternalCorrelationKind = SimpleNamespace(CUSTOM0=1, CUSTOM1=2)
 
     def __init__(self) -> None:
         super().__init__("cupti")
@@ -40,7 +40,7 @@ class Cupti(ModuleType):
         self.numbers = iter(range(1, 1000))
         self.pending: list[SimpleNamespace] = []
         self.off: set[str] = set()
-        self.pushed: list[int] = []
+        self.pushed: dict[object, list[int]] = {1: [], 2: []}  # by kind
         self.current = 0  # the device
         self.in_use = {0, 1}
         self.contexts: list[int] = []  # where work is recorded
@@ -68,10 +68,10 @@ class Cupti(ModuleType):
         self.take(pending)
 
     def activity_push_external_correlation_id(self, kind: object, number: int) -> None:
-        self.pushed.append(number)
+        self.pushed[kind].append(number)
 
     def activity_pop_external_correlation_id(self, kind: object) -> int:
-        return self.pushed.pop()
+        return self.pushed[kind].pop()
 
     def __getattr__(self, name: str) -> Any:  # to subscribe, to enable and the like
         return lambda *_: 1
@@ -82,10 +82,11 @@ class Cupti(ModuleType):
         number, start = next(self.numbers), self.now
         self.now += took
         if api.name not in self.off:
-            if self.pushed:
-                ours = SimpleNamespace(correlation_id=number, external_id=self.pushed[-1])
-                ours.kind = Kind.EXTERNAL_CORRELATION
-                self.pending.append(ours)
+            for kind_of_id, pushed in self.pushed.items():
+                for mark in pushed[-1:]:
+                    ours = SimpleNamespace(correlation_id=number, external_id=mark)
+                    ours.kind, ours.external_kind = Kind.EXTERNAL_CORRELATION, kind_of_id
+                    self.pending.append(ours)
             when: dict[str, Any] = {"start": start, "end": self.now, "thread_id": thread}
             self.pending.append(SimpleNamespace(kind=kind, cbid=api, correlation_id=number, **when))
         return number
@@ -175,6 +176,31 @@ def test_each_piece_of_work_comes_after_the_call_that_asked_for_it(cupti: Cupti)
     assert call.detail["api"] == "cuLaunchKernel"
     assert call.duration == pytest.approx(4.0)
     assert kernel.start >= call.start
+
+
+def test_work_of_others_has_the_name_of_its_range(cupti: Cupti) -> None:
+    def program() -> None:
+        with agt.ranges.span("forward"):
+            launch(cupti, "gemm")
+            with agt.ranges.across("request"), agt.ranges.span("head"):
+                launch(cupti, "softmax")
+        launch(cupti, "tanh")
+
+    with agt.ranges.into(before := SimpleNamespace()):
+        spans = [span for span in recorded(cupti, program) if span.on_device]
+        assert agt.ranges.current_domain is before
+        launch(cupti)
+    assert [(s.name, s.label, s.detail.get("named")) for s in spans] == [
+        ("gemm", "forward", "forward"), ("softmax", "head", "head"), ("tanh", "", None),
+    ]  # fmt: skip
+    assert all(span.detail["foreign"] for span in spans)
+    with recording(cupti):
+        spanning = agt.ranges.span("too long")
+        spanning.__enter__()
+    spanning.__exit__(None, None, None)
+    assert agt.ranges.current_domain is None
+    # Only the recording of everything needs them.
+    recorded(cupti, lambda: None, everything=False)
 
 
 def test_a_call_of_the_driver_inside_of_one_of_the_runtime_is_that_one(cupti: Cupti) -> None:

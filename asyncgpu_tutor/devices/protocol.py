@@ -342,10 +342,7 @@ class Device(Enqueuer, Protocol):
         ...
 
     def mark(self, foreign: object) -> Event | None:
-        """An event behind all that anybody's stream holds now, or behind anybody's event.
-
-        None if it is neither, or on another device. `CaptureError` if the stream is capturing.
-        """
+        """An event behind what a stream holds, or behind an event, whoever made it; None if it is neither."""
         ...
 
     def adopt_array(

@@ -8,7 +8,7 @@ function on the stream, would cost less, but after a fault it never comes.
 
 from __future__ import annotations
 
-from asyncgpu_tutor.devices.protocol import Device, Event
+from asyncgpu_tutor.devices.protocol import Event
 from asyncgpu_tutor.errors import DeviceError, DeviceMismatchError
 from asyncgpu_tutor.run.current import current_device, known_devices, of_this_process
 from asyncgpu_tutor.run.future import DeviceFuture, FutureState
@@ -27,11 +27,10 @@ class OthersWork(Submission[None]):
 
     def blame(self, error: BaseException) -> BaseException:
         """The error, which may be of any work before this point."""
-        if isinstance(error, DeviceError):
-            error.add_note(
-                f"found by waiting for {self.label}: CUDA doesn't tell which work it was. With the variable "
-                "CUDA_LAUNCH_BLOCKING=1 in the environment, the call that enqueues it raises it"
-            )
+        error.add_note(
+            f"found by waiting for {self.label}: CUDA doesn't tell which work it was. With the variable "
+            "CUDA_LAUNCH_BLOCKING=1 in the environment, the call that enqueues it raises it"
+        )
         return error
 
 
@@ -43,22 +42,15 @@ def reached(point: object) -> DeviceFuture[None]:
     Parameters
     ----------
     point : stream or event
-        A stream of PyTorch's, CuPy's, cuda.core's or ours, or its handle as an int; or an event of theirs.
-        What it holds *now* is waited for, and not what comes between this call and the await.
-
-    Returns
-    -------
-    DeviceFuture
-        May be awaited later, more than once, and by several tasks.
+        PyTorch's, CuPy's, cuda.core's or ours; or a stream's handle, an int. What it holds *now* is waited
+        for, whenever that is awaited, how often, and by how many tasks.
 
     Raises
     ------
     DeviceMismatchError
         If it is neither, or not on a device that is in use.
     UsageError
-        If the event was never recorded.
-    CaptureError
-        If the stream is capturing.
+        If the event was never recorded; `CaptureError`, if the stream is capturing.
 
     Examples
     --------
@@ -70,32 +62,19 @@ def reached(point: object) -> DeviceFuture[None]:
     >>> asyncio.run(main())
     """
     label = f"the stream {point:#x}" if type(point) is int else repr(point)
-    device = current_device()
-    try:
-        device, event = _mark(point)
-    except DeviceError as error:  # of work before it: after a fault nothing can be recorded
-        event, failure = None, error
-    else:
-        failure = None
-    waits = OthersWork(label, device.default_stream)
-    waits.event = waits.point = event
+    waits = OthersWork(label, current_device().default_stream)
     future = DeviceFuture.of(waits)
-    if failure is not None:
-        future._error, future._state = waits.blame(failure), FutureState.FAILED
-    return future
-
-
-def _mark(point: object) -> tuple[Device, Event]:
-    devices = known_devices()
-    for device in devices:
-        found = of_this_process(device).mark(point)
-        if found is not None:
-            return device, found
-    here = devices[0]
-    cure = (
-        f"{here.name} is simulated, and knows only streams and events of its own: agt.create_stream(), "
-        "stream.record()"
-        if here.simulated
-        else "give it a stream or an event of PyTorch, CuPy or cuda.core on this device, or a stream's handle"
+    try:
+        for device in known_devices():
+            waits.event = waits.point = of_this_process(device).mark(point)
+            if waits.event is not None:
+                future.stream = device.default_stream
+                return future
+    except DeviceError as error:  # of work before it: after a fault nothing can be recorded
+        future._error, future._state = waits.blame(error), FutureState.FAILED
+        return future
+    raise DeviceMismatchError(
+        f"agt.reached can't wait for {point!r}: give it a stream or an event of a device in use. On a GPU "
+        "it may be one of PyTorch, CuPy or cuda.core; a simulated device knows only its own, from "
+        "agt.create_stream() and stream.record()"
     )
-    raise DeviceMismatchError(f"agt.reached can't wait for {point!r}: {cure}")

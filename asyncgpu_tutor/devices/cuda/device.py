@@ -13,6 +13,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import cupy
@@ -25,7 +26,13 @@ from asyncgpu_tutor.devices.cuda.guard import CUDA_ERRORS, from_cuda_error, guar
 from asyncgpu_tutor.devices.cuda.journal import Journal, open_recorder
 from asyncgpu_tutor.devices.cuda.packing import Packer, address, transfer
 from asyncgpu_tutor.devices.cuda.prepared_and_graphs import CupyReplay
-from asyncgpu_tutor.devices.cuda.stream import CupyEvent, CupyStream, StreamHandle, handle_of
+from asyncgpu_tutor.devices.cuda.stream import (
+    CupyEvent,
+    CupyStream,
+    event_handle,
+    ordinal_of,
+    stream_handle,
+)
 from asyncgpu_tutor.devices.cuda_source import Signature, is_cooperative, read_signature
 from asyncgpu_tutor.devices.event_loop import loop_ways, turn_given, turn_is_due
 from asyncgpu_tutor.devices.protocol import (
@@ -145,7 +152,7 @@ class CupyDevice:
         self._functions: dict[tuple[str, str, bool], CupyFunction] = {}
         self._lock = threading.Lock()
         self._thread: ThreadPoolExecutor | None = None  # see `apart`
-        self._behind_events: list[CupyStream] = []  # see `mark`
+        self._behind_events = set[CupyStream]()  # see `mark`
         self._numbers = 0
         self.default_stream = self._stream(cupy.cuda.Stream.null)
         # Kept, so that a stream keeps its number.
@@ -220,42 +227,36 @@ class CupyDevice:
         stream: Any = foreign
         if isinstance(stream, CupyStream):
             return stream if stream.device is self else None
-        handle, ordinal = handle_of(stream)
-        if handle is None or ordinal not in (None, self.ordinal, -1):
+        handle = stream_handle(stream)
+        if handle is None or ordinal_of(stream) not in (self.ordinal, -1):
             return None
         if handle not in self._adopted:
             if not isinstance(stream, cupy.cuda.Stream):
                 with self.active():
-                    stream = cupy.cuda.Stream.from_external(StreamHandle(handle, stream))
+                    stream = cupy.cuda.Stream.from_external(
+                        SimpleNamespace(__cuda_stream__=lambda: (0, handle), owner=foreign)
+                    )
             self._adopted[handle] = self._stream(stream, lasts=False)
         return self._adopted[handle]
 
     def mark(self, foreign: object) -> CupyEvent | None:
         """An event behind what a stream holds, or behind an event: PyTorch's, CuPy's or cuda.core's."""
-        stream = self.adopt_stream(foreign)
+        stream, handle = self.adopt_stream(foreign), event_handle(foreign)
+        if stream is None and handle is None:
+            return None
         with guarded("asking about work of others"):
-            if stream is not None and runtime.streamIsCapturing(stream.ptr):
-                raise CaptureError(
-                    f"{foreign!r} is capturing, so there is nothing yet to wait for: replay the graph after "
-                    "the capture, and await the stream of the replay"
-                )
-            if isinstance(foreign, CupyEvent):
-                handle, ordinal = foreign.ptr, foreign.stream.device.ordinal
-            else:
-                handle, ordinal = handle_of(foreign, event=True)
-            if stream is None and (handle is None or ordinal not in (None, self.ordinal)):
-                return None
             if stream is None:
                 if not handle:
-                    raise UsageError(
-                        f"{foreign!r} was never recorded: there is nothing to wait for"
-                    )
-                # It may be recorded again, or go. What a stream waits for stays what it is now.
-                stream = next((idle for idle in self._behind_events if idle.done), None)
-                if stream is None:
-                    stream = self.create_stream()
-                    self._behind_events.append(stream)
+                    raise UsageError(f"{foreign!r} was never recorded, so it can't be waited for")
+                # The event may be recorded again, or go. What a stream waits for stays what it is now.
+                idle = (each for each in self._behind_events if each.done)
+                stream = next(idle, None) or self.create_stream()
+                self._behind_events.add(stream)
                 runtime.streamWaitEvent(stream.ptr, handle)
+            elif runtime.streamIsCapturing(stream.ptr):
+                raise CaptureError(
+                    f"{foreign!r} is capturing, and nothing runs in a capture: await the stream of a replay"
+                )
         event = stream.record()
         event.watched = True  # others have it, so it isn't recorded again
         return event
@@ -288,10 +289,8 @@ class CupyDevice:
         """A block from CuPy's pool; where memory is short, other sizes give up theirs."""
         with guarded(f"allocating {nbytes:,} bytes for {name!r}"), self.active():
             self._take_back()
-            try:
+            with suppress(IndexError):
                 return self._blocks[size].pop()
-            except IndexError:
-                pass
             try:
                 return self._pool.malloc(size * _BLOCK)
             except cupy.cuda.memory.OutOfMemoryError:
@@ -305,28 +304,25 @@ class CupyDevice:
                 return self._pool.malloc(size * _BLOCK)
 
     def lend(self, memory: DeviceMemory, stream: int | None) -> None:
-        """Another library gets this memory, and uses it on a stream; None where it doesn't say on which.
+        """Another library gets this memory; see `Device.lend`.
 
-        When it lets go of it, its kernels may still be at work. PyTorch asks for `record_stream` then. DLPack
-        has told us the stream, so we know ourselves what to wait for before the block is given out again.
+        When it lets go, its kernels may still be at work: PyTorch's own users call `record_stream` for that.
+        DLPack tells us the stream, so we know what to wait for before the block is given out again.
         """
-        if not isinstance(memory, CupyMemory):
-            return
         current = cupy.cuda.get_current_stream()
-        told = stream if stream is not None and stream > 0 else None
-        readers = [self.adopt_stream(current if told in (None, current.ptr) else told)]
-        if told is None:
-            readers.append(self.default_stream)
-        memory.readers = tuple(
-            {*memory.readers, *(reader for reader in readers if reader is not None)}
-        )
+        untold = stream is None or stream < 1
+        readers = {self.adopt_stream(current if untold or stream == current.ptr else stream)}
+        if untold:
+            readers.add(self.default_stream)
+        if isinstance(memory, CupyMemory):
+            memory.readers = tuple(each for each in {*memory.readers, *readers} if each)
 
     def _take_back(self) -> None:
         """Put blocks that were lent into their lists, once their readers' streams have come so far."""
         for _ in range(len(self.lent)):
             block, home, readers, events = self.lent.popleft()
-            if not events and not any(runtime.streamIsCapturing(s.ptr) for s in readers):
-                events = [stream.record() for stream in readers]
+            if not events and not any(runtime.streamIsCapturing(each.ptr) for each in readers):
+                events = [each.record() for each in readers]
             if events and all(event.done for event in events):
                 home.append(block)
                 self.free_events += events

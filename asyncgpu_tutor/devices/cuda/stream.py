@@ -69,34 +69,29 @@ class CupyEvent:
             raise from_cuda_error(error, "waiting for an event") from error
 
 
-class StreamHandle:
-    """A stream of others in the form of `__cuda_stream__`, and whoever keeps it alive."""
+def stream_handle(stream: Any) -> int | None:
+    """CUDA's handle of anybody's stream, or the handle itself; None if it is neither."""
+    handle: Any = stream
+    if hasattr(stream, "__cuda_stream__"):
+        handle = int(stream.__cuda_stream__()[1])
+    elif type(stream) is not int or 2 < stream < LEAST_ADDRESS or stream < 0:
+        return None
+    return 0 if handle == LEGACY else handle
 
-    def __init__(self, handle: int, owner: object) -> None:
-        self.handle, self.owner = handle, owner
 
-    def __cuda_stream__(self) -> tuple[int, int]:
-        return 0, self.handle
+def event_handle(event: Any) -> int | None:
+    """The same of an event. Events have no protocol, so the name of their type tells."""
+    if type(event).__name__ in ("Event", "CupyEvent"):
+        for name in ("cuda_event", "ptr", "handle"):  # PyTorch, CuPy and we, cuda.core
+            if hasattr(event, name):
+                return int(getattr(event, name))
+    return None
 
 
-def handle_of(foreign: object, event: bool = False) -> tuple[int | None, int | None]:
-    """CUDA's handle of a stream, or of an event, and its device's number; None for what it isn't, or hides.
-
-    Streams have a protocol, or are a handle already. Events have none, so they go by the name of their type.
-    """
-    thing: Any = foreign
-    handle: int | None = None
-    if event and type(thing).__name__ == "Event":
-        names = ("cuda_event", "ptr", "handle")  # PyTorch, CuPy, cuda.core
-        handle = next((int(getattr(thing, name)) for name in names if hasattr(thing, name)), None)
-    elif not event and hasattr(thing, "__cuda_stream__"):
-        handle = int(thing.__cuda_stream__()[1])
-    elif not event and type(thing) is int and (0 <= thing <= 2 or thing > LEAST_ADDRESS):
-        handle = thing
-    device = getattr(thing, "device", None)
-    told = (getattr(thing, "device_id", None), getattr(device, "index", None))  # CuPy; PyTorch
-    ordinal = next((number for number in told if type(number) is int), None)
-    return (0 if handle == LEGACY and not event else handle), ordinal
+def ordinal_of(stream: Any) -> int:
+    """The number of a stream's device, as CuPy or PyTorch tell it; -1 if nobody does."""
+    told = getattr(stream, "device_id", getattr(getattr(stream, "device", None), "index", -1))
+    return told if type(told) is int else -1
 
 
 class CupyStream:

@@ -241,7 +241,7 @@ class SimDevice(simgpu.Device):
         return foreign if isinstance(foreign, SimStream) and foreign.device is self else None
 
     def mark(self, foreign: object) -> protocol.Event | None:
-        """Only its own streams and events are known to it."""
+        """Its own streams and events are all that it knows."""
         if isinstance(foreign, SimEvent) and foreign.device is self:
             return foreign
         stream = self.adopt_stream(foreign)

@@ -117,7 +117,7 @@ def running_loop() -> AnyLoop:
         if loop is None or asyncio.current_task(loop) is None:
             from asyncgpu_tutor.devices import trio_run
 
-            if (run := trio_run.current()) is not None:
+            if (run := trio_run.current(turn_given)) is not None:
                 return run
     return asyncio.get_running_loop()
 

@@ -23,7 +23,6 @@ import trio
 import trio.lowlevel
 import trio.testing
 
-from asyncgpu_tutor.devices.event_loop import turn_given
 from asyncgpu_tutor.errors import UsageError
 
 if TYPE_CHECKING:
@@ -84,7 +83,8 @@ class TrioRun(trio.abc.Instrument):
 
     cancelled: type[BaseException] = trio.Cancelled
 
-    def __init__(self) -> None:
+    def __init__(self, turned: Callable[[], None]) -> None:
+        self._turned = turned  # to be called once a turn
         self._token = trio.lowlevel.current_trio_token()
         self._closed = False
         # Empty if there is only one task that can run in this turn: see `after_io_wait`, and `ready_in`.
@@ -202,7 +202,7 @@ class TrioRun(trio.abc.Instrument):
         event for a while instead, and this tells it that it is alone. Those that are started in the same
         turn aren't counted, and wait for as long as such a look may take.
         """
-        turn_given()
+        self._turned()
         if not self._hosts:  # on a simulated device nobody looks
             self._ready[:] = (None,) * (trio.lowlevel.current_statistics().tasks_runnable - 1)
         for host, (calls, turns) in list(self._hosts.items()):
@@ -221,13 +221,13 @@ class TrioRun(trio.abc.Instrument):
 _run: trio.lowlevel.RunVar[TrioRun | None] = trio.lowlevel.RunVar("asyncgpu_tutor", None)
 
 
-def current() -> TrioRun | None:
-    """The run that this thread is in, if it is in one."""
+def current(turned: Callable[[], None] | None = None) -> TrioRun | None:
+    """The run that this thread is in, if it is in one; the first who asks says what to call in each turn."""
     if not trio.lowlevel.in_trio_run():
         return None
     run = _run.get()
-    if run is None:
-        run = TrioRun()
+    if run is None and turned is not None:
+        run = TrioRun(turned)
         _run.set(run)
     return run
 

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from asyncgpu_course.ladder import RUNGS, Rung, attention_room, attention_source
+from asyncgpu_course.ladder import RUNGS, Rung, attention_launch, attention_source
 
 LENGTH, HEADS = 4096, (4, 16)
 INCLUDES = ("-std=c++17", "-I/usr/local/cuda/include", "-I/usr/local/cuda/include/cccl")
@@ -98,7 +98,7 @@ def products(rungs: list[Rung], n: int, budget_ms: float) -> list[dict[str, Any]
             arrays = [cupy.from_dlpack(it) for it in (a, b, out)]
 
             def ours(kernel: Any = kernel, rung: Rung = rung, arrays: Any = arrays) -> None:
-                kernel(rung.grid(n), rung.block, (np.uint32(n), *arrays), shared_mem=rung.shared)
+                kernel(rung.grid(n), rung.block, (np.int32(n), *arrays), shared_mem=rung.shared)
 
             out.fill_(math.nan)
             ours()
@@ -140,14 +140,14 @@ def attentions(head: int, budget_ms: float) -> dict[str, Any]:
         with sdpa_kernel(SDPBackend.EFFICIENT_ATTENTION):
             return torch.nn.functional.scaled_dot_product_attention(q, k, v)
 
-    shared = attention_room(head)
+    queries, threads, shared = attention_launch(head)
     kernel = built(attention_source(head), "attention", shared)
     scale = np.float32(math.log2(math.e) / math.sqrt(head))
     arrays = [cupy.from_dlpack(it) for it in (q, k, v, out)]
 
     def ours() -> None:
-        grid = (LENGTH // 64, math.prod(HEADS))
-        kernel(grid, (64,), (np.uint32(LENGTH), scale, *arrays), shared_mem=shared)
+        grid = (LENGTH // queries, math.prod(HEADS))
+        kernel(grid, (threads,), (np.int32(LENGTH), scale, *arrays), shared_mem=shared)
 
     out.fill_(math.nan)
     ours()

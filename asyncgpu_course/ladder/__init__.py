@@ -78,6 +78,8 @@ def attention_source(head: int) -> str:
     return f"#define HEAD {head}\n" + (_FILES / "attention.cu").read_text(encoding="utf-8")
 
 
-def attention_room(head: int) -> int:
-    """Bytes of shared memory that a block asks for: 64 queries, 32 keys and values, and weights."""
-    return 4 * (64 * (head + 4) + 32 * (head + 4) + 32 * head + 64 * 36)
+def attention_launch(head: int) -> tuple[int, int, int]:
+    """Queries of a block, its threads, and the bytes of shared memory that it asks for."""
+    queries, keys = head, head // 2
+    room = (queries + keys) * (head + 4) + keys * head + queries * (keys + 4)
+    return queries, head * head // 64, 4 * room

@@ -1,40 +1,40 @@
 // A thread computes 8 x 8 elements, which it keeps in registers: 16 reads for 64 products.
-constexpr unsigned int TILE = 128, DEEP = 8, THREADS = 256;  // a block: 16 x 16 threads
-constexpr unsigned int OWN = 8;                              // a thread: 8 x 8 elements
+constexpr int TILE = 128, DEEP = 8, THREADS = 256;  // a block: 16 x 16 threads
+constexpr int OWN = 8;                              // a thread: 8 x 8 elements
 
-extern "C" __global__ void __launch_bounds__(THREADS)
-registers(unsigned int n, const float* a, const float* b, float* c)
+extern "C" __global__ void __launch_bounds__(THREADS, 2)
+registers(int n, const float* a, const float* b, float* c)
 {
     __shared__ float tile_a[TILE][DEEP], tile_b[DEEP][TILE];
-    unsigned int me = threadIdx.x;
-    unsigned int row = me / 16 * OWN, col = me % 16 * OWN;
+    int me = threadIdx.x;
+    int row = me / 16 * OWN, col = me % 16 * OWN;
     a += blockIdx.y * TILE * n;
     b += blockIdx.x * TILE;
     c += blockIdx.y * TILE * n + blockIdx.x * TILE;
     float sums[OWN][OWN] = {};
-    for (unsigned int t = 0; t < n; t += DEEP) {
-        for (unsigned int i = me; i < TILE * DEEP; i += THREADS) {
+    for (int t = 0; t < n; t += DEEP) {
+        for (int i = me; i < TILE * DEEP; i += THREADS) {
             tile_a[i / DEEP][i % DEEP] = a[i / DEEP * n + t + i % DEEP];
             tile_b[i / TILE][i % TILE] = b[(t + i / TILE) * n + i % TILE];
         }
         __syncthreads();
 #pragma unroll
-        for (unsigned int k = 0; k < DEEP; k++) {
+        for (int k = 0; k < DEEP; k++) {
             float of_a[OWN], of_b[OWN];
-            for (unsigned int i = 0; i < OWN; i++) {
+            for (int i = 0; i < OWN; i++) {
                 of_a[i] = tile_a[row + i][k];
                 of_b[i] = tile_b[k][col + i];
             }
-            for (unsigned int i = 0; i < OWN; i++) {
-                for (unsigned int j = 0; j < OWN; j++) {
+            for (int i = 0; i < OWN; i++) {
+                for (int j = 0; j < OWN; j++) {
                     sums[i][j] += of_a[i] * of_b[j];
                 }
             }
         }
         __syncthreads();
     }
-    for (unsigned int i = 0; i < OWN; i++) {
-        for (unsigned int j = 0; j < OWN; j++) {
+    for (int i = 0; i < OWN; i++) {
+        for (int j = 0; j < OWN; j++) {
             c[(row + i) * n + col + j] = sums[i][j];
         }
     }

@@ -1,17 +1,17 @@
 // A block fetches tiles of 32 x 32, and every number that's fetched is used 32 times.
-constexpr unsigned int TILE = 32;
+constexpr int TILE = 32;
 
-extern "C" __global__ void shared(unsigned int n, const float* a, const float* b, float* c)
+extern "C" __global__ void shared(int n, const float* a, const float* b, float* c)
 {
     __shared__ float tile_a[TILE][TILE], tile_b[TILE][TILE];
-    unsigned int x = threadIdx.x, y = threadIdx.y;
-    unsigned int row = blockIdx.y * TILE + y, col = blockIdx.x * TILE + x;
+    int x = threadIdx.x, y = threadIdx.y;
+    int row = blockIdx.y * TILE + y, col = blockIdx.x * TILE + x;
     float sum = 0.0f;
-    for (unsigned int t = 0; t < n; t += TILE) {
+    for (int t = 0; t < n; t += TILE) {
         tile_a[y][x] = a[row * n + t + x];
         tile_b[y][x] = b[(t + y) * n + col];
         __syncthreads();
-        for (unsigned int k = 0; k < TILE; k++) {
+        for (int k = 0; k < TILE; k++) {
             sum += tile_a[y][k] * tile_b[k][x];
         }
         __syncthreads();

@@ -1,24 +1,24 @@
 // A warp owns 64 x 32 elements, and its lanes lie in eight rows of four: what they read lies together.
-constexpr unsigned int TILE = 128, DEEP = 8, THREADS = 256;
-constexpr unsigned int OWN = 8;
+constexpr int TILE = 128, DEEP = 8, THREADS = 256;
+constexpr int OWN = 8;
 
 __device__ float4& four(float& first) { return *reinterpret_cast<float4*>(&first); }
 __device__ float4 four(const float& first) { return *reinterpret_cast<const float4*>(&first); }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
-warps(unsigned int n, const float* a, const float* b, float* c)
+warps(int n, const float* a, const float* b, float* c)
 {
     __shared__ __align__(16) float tile_a[DEEP][TILE + 4], tile_b[DEEP][TILE];
-    unsigned int me = threadIdx.x, warp = me / 32, lane = me % 32;
-    unsigned int row = warp / 4 * 64 + lane / 4 * 4;  // four rows from here, and four from 32 below
-    unsigned int col = warp % 4 * 32 + lane % 4 * 4;  // four columns, and four from 16 to the right
-    unsigned int row_a = me / 2, at_a = me % 2 * 4;
-    unsigned int at_b = me / 32, col_b = me % 32 * 4;
+    int me = threadIdx.x, warp = me / 32, lane = me % 32;
+    int row = warp / 4 * 64 + lane / 4 * 4;  // four rows from here, and four from 32 below
+    int col = warp % 4 * 32 + lane % 4 * 4;  // four columns, and four from 16 to the right
+    int row_a = me / 2, at_a = me % 2 * 4;
+    int at_b = me / 32, col_b = me % 32 * 4;
     a += (blockIdx.y * TILE + row_a) * n + at_a;
     b += at_b * n + blockIdx.x * TILE + col_b;
     c += blockIdx.y * TILE * n + blockIdx.x * TILE;
     float sums[OWN][OWN] = {};
-    for (unsigned int t = 0; t < n; t += DEEP) {
+    for (int t = 0; t < n; t += DEEP) {
         float4 from_a = four(a[t]);
         tile_a[at_a][row_a] = from_a.x;
         tile_a[at_a + 1][row_a] = from_a.y;
@@ -27,22 +27,22 @@ warps(unsigned int n, const float* a, const float* b, float* c)
         four(tile_b[at_b][col_b]) = four(b[t * n]);
         __syncthreads();
 #pragma unroll
-        for (unsigned int k = 0; k < DEEP; k++) {
+        for (int k = 0; k < DEEP; k++) {
             __align__(16) float of_a[OWN], of_b[OWN];
-            for (unsigned int half = 0; half < 2; half++) {
+            for (int half = 0; half < 2; half++) {
                 four(of_a[4 * half]) = four(tile_a[k][row + 32 * half]);
                 four(of_b[4 * half]) = four(tile_b[k][col + 16 * half]);
             }
-            for (unsigned int i = 0; i < OWN; i++) {
-                for (unsigned int j = 0; j < OWN; j++) {
+            for (int i = 0; i < OWN; i++) {
+                for (int j = 0; j < OWN; j++) {
                     sums[i][j] += of_a[i] * of_b[j];
                 }
             }
         }
         __syncthreads();
     }
-    for (unsigned int i = 0; i < OWN; i++) {
-        for (unsigned int j = 0; j < OWN; j++) {
+    for (int i = 0; i < OWN; i++) {
+        for (int j = 0; j < OWN; j++) {
             c[(row + i / 4 * 32 + i % 4) * n + col + j / 4 * 16 + j % 4] = sums[i][j];
         }
     }

@@ -21,6 +21,9 @@ _SUMMED = (types.FLOAT, types.DOUBLE, types.INT, types.UINT, types.LLONG, types.
 
 def assign(c: Context, node: ast.AssignExpr, used: bool) -> Expr:
     """Compile `=`, or an operator with `=`."""
+    if isinstance(node.target, ast.Conditional):  # (test ? a : b) = value
+        yes, no = (replace(node, target=side) for side in _sides(c, node.target))
+        return c.expression(replace(node.target, yes=yes, no=no))
     target = places.place_of(c, node.target)
     ctype = target.type
     own = _own_operator(c, node, target)
@@ -48,6 +51,13 @@ def assign(c: Context, node: ast.AssignExpr, used: bool) -> Expr:
     write = writer(c, target, node.at, new)
     done = c.note(form.Result(nodes([target, new])))
     return typed_value(c, ctype, write, node.at, [target, new], node=done, origin=new.origin)
+
+
+def _sides(c: Context, node: ast.Conditional) -> list[ast.Expression]:
+    """The two places of which one is changed: they have one type, or it would be a value."""
+    if places.place_asked(c, node.yes).type != places.place_asked(c, node.no).type:
+        c.fail(node.at, "this cannot be assigned to: it is a value, not a variable")
+    return [node.yes, node.no]
 
 
 def _writes(steps: Sequence[form.Instruction], before: int) -> bool:
@@ -97,6 +107,9 @@ def _own_operator(c: Context, node: ast.AssignExpr, target: Expr) -> Expr | None
 
 def increment(c: Context, node: ast.Increment, used: bool) -> Expr:
     """Compile `++` or `--`."""
+    if isinstance(node.operand, ast.Conditional):
+        yes, no = (replace(node, operand=side) for side in _sides(c, node.operand))
+        return c.expression(replace(node.operand, yes=yes, no=no))
     target = places.place_of(c, node.operand)
     if isinstance(target.type, types.Struct):
         dummy = [constant(types.INT, 0, node.at)] if node.postfix else []

@@ -15,7 +15,7 @@ from simgpu.cuda_c.compile.context import Context, Frame, ends
 from simgpu.cuda_c.compile.conversions import convert, decay, nodes, typed_value
 from simgpu.cuda_c.compile.form import Declare, Expansion, Followed
 from simgpu.cuda_c.compile.overloads import Functions, Invocation, resolve_overload
-from simgpu.cuda_c.compile.places import as_base, place_of, this_object
+from simgpu.cuda_c.compile.places import as_base, place_of, this_object, whole_object
 from simgpu.cuda_c.compile.statements import ADDRESS, sequence
 from simgpu.cuda_c.compile.typed import Class, Evaluate, Expr, Scope
 from simgpu.cuda_c.compile.variables import Origin, Variable
@@ -123,10 +123,13 @@ def _call_of_type(c: Context, node: ast.CallExpr, owner: ast.TypeName) -> Expr:
 
 
 def _call_in(c: Context, node: ast.CallExpr, known: Class, this: Expr | None) -> Expr:
+    whole, mine = this, c.scope.find(typed.THIS)
+    if this is not None and isinstance(mine, typed.Alias) and mine.expr.place is this.place:
+        whole = whole_object(c, this.at) or this
     this = None if this is None else as_base(c, this, known.type)
     functions = known.methods[node.name]
     arguments = _arguments(c, node, functions, known.scope)
-    return _call_with(c, Invocation(node, arguments, known, this), functions)
+    return _call_with(c, Invocation(node, arguments, known, this, whole), functions)
 
 
 # -- choosing
@@ -281,6 +284,11 @@ def _inside(
             c.fail(this.at, f"'{function.name}' may change its object, and this one is const")
         const, name = function.const, typed.THIS
         scope.names[name], fix = rooms.bind_reference(c, name, this, known.type, const, this.at)
+        entry.append(fix)
+    whole = call.whole
+    if whole is not None and whole.place is not None and whole.type != known.type:
+        still, name = function.const or whole.place.const, typed.WHOLE
+        scope.names[name], fix = rooms.bind_reference(c, name, whole, whole.type, still, this.at)
         entry.append(fix)
     base = ast.DeclRefExpr(at=this.at, name=typed.THIS)
     for name in known.type.members():

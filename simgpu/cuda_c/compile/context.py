@@ -175,9 +175,7 @@ class Context:
         if name in self.file.text.aside:
             return f": {self.file.text.aside[name]} has it for the host"
         if self.file.text.missing:
-            headers = ", ".join(f'"{header}"' for header in self.file.text.missing)
-            cure = "say where, as in Kernel(path, include=[...])"
-            return f"; it may be in {headers}, not found: {cure}"
+            return f"; it may be{self.file.text.not_found}"
         return ""
 
     # -- any node

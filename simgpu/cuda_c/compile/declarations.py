@@ -8,8 +8,8 @@ from simgpu.cuda_c import types
 from simgpu.cuda_c.compile import braces, constants, conversions, rooms, type_names
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.form import Declare, Evaluate
-from simgpu.cuda_c.compile.places import place_of
-from simgpu.cuda_c.compile.storage import begin, forget_storage, in_lane_order, put, spread
+from simgpu.cuda_c.compile.places import by_address, place_of
+from simgpu.cuda_c.compile.storage import begin, forget_storage, in_lane_order, joined, put, spread
 from simgpu.cuda_c.compile.typed import Binding, Class, Expr, Number, Shorthand, TypeBinding
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.lockstep import Mask, Team
@@ -125,8 +125,16 @@ def _object(c: Context, item: ast.Declarator, known: Class, const: bool) -> Eval
     """A struct that is made in its place, by its constructor."""
     ctype, items = known.type, item.init.items if isinstance(item.init, ast.Braces) else []
     arguments = [place_of(c, one) for one in items]
+    given: Expr | None = None
+    if item.init is not None and not items and any(f.defaulted for f in known.constructors):
+        # `S s{}` is all zero first where nobody wrote what the constructor does. `S s;` is not.
+        parts = braces.zero_values(ctype, item.at)
+        given = conversions.typed_value(c, ctype, joined(parts), item.at, parts)
     if c.lives_in_memory(ctype) or item.name in c.frame.addressed:
-        begin = _in_memory(c, replace(item, init=None), ctype, False)
+        item = item if given is not None else replace(item, init=None)
+        begin = _in_memory(c, item, ctype, False, given=given)
+    elif given is not None:
+        begin = _bind(c, item, ctype, given, False)
     else:
         begin = _unset(c, item, ctype)
     place = place_of(c, ast.DeclRefExpr(at=item.at, name=item.name))
@@ -198,6 +206,8 @@ def _reference(
 ) -> Evaluate | None:
     if item.init is None:
         c.fail(item.at, f"the reference '{item.name}' must be bound to something")
+    if isinstance(item.init, ast.Conditional) and not const:
+        target = place_of(c, by_address(item.init))
     target = target or place_of(c, item.init)
     volatile = item.type.itself("volatile")
     binding, fix = rooms.bind_reference(c, item.name, target, ctype, const, item.at, volatile)

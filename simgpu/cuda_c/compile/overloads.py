@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -15,7 +15,7 @@ from simgpu.cuda_c.syntax import ast
 from simgpu.errors import KernelCompileError
 
 Functions: TypeAlias = Sequence[ast.FunctionDecl]
-_Fitting: TypeAlias = tuple[tuple[int, bool, int], ast.FunctionDecl, Scope]
+_Fitting: TypeAlias = tuple[tuple[int, bool], ast.FunctionDecl, Scope]
 _IMPOSSIBLE = 1_000_000  # for arguments that do not fit at all
 
 
@@ -27,6 +27,7 @@ class Invocation:
     arguments: Sequence[Expr]
     known: Class | None = None
     this: Expr | None = None
+    whole: Expr | None = None  # the object that `this` is the base of
 
 
 def resolve_overload(
@@ -47,10 +48,24 @@ def resolve_overload(
             raise refused
         return None
     best = min(rank for rank, _, _ in fitting)
-    chosen = [(f, n) for rank, f, n in fitting if rank == best]
+    near = [(f, n) for rank, f, n in fitting if rank == best]
+    fixed = [argument.place is None or argument.place.const for argument in call.arguments]
+
+    def binds(function: ast.FunctionDecl) -> int:
+        # `T&` is for what may be changed, `const T&` for what may not. By value it's the same for both.
+        return -sum(
+            param.type.reference
+            and param.type.itself("const") != still
+            and (still or all(other.params[k].type.reference for other, _ in near))
+            for k, (param, still) in enumerate(zip(function.params, fixed, strict=False))
+        )
+
+    chosen = _best(near, binds)
     # A function whose body comes later is also in the list as a declaration.
     further_on = {len(f.params) for f, _ in chosen if f.body is not None}
     chosen = [(f, n) for f, n in chosen if f.body is not None or len(f.params) not in further_on]
+    if all(f.template for f, _ in chosen):
+        chosen = _best(chosen, _said)  # f(T*) is meant for fewer types than f(T)
     if len(chosen) > 1:
         c.fail(node.at, f"the call of '{node.name}' is ambiguous: cast the arguments")
     function, names = chosen[0]
@@ -60,11 +75,28 @@ def resolve_overload(
     return function, names
 
 
+def _best(
+    found: list[tuple[ast.FunctionDecl, Scope]], mark: Callable[[ast.FunctionDecl], int]
+) -> list[tuple[ast.FunctionDecl, Scope]]:
+    """Those with the highest mark."""
+    return [(f, n) for f, n in found if mark(f) == max(mark(other) for other, _ in found)]
+
+
+def _said(function: ast.FunctionDecl) -> int:
+    """How much a template's parameters say of types: the most specialised of several says most.
+
+    C++ compares them in pairs. Counting says the same wherever one is more specialised than another.
+    """
+    types = [item for item in ast.parts_of(function.params) if isinstance(item, ast.TypeName)]
+    own = {param.name for param in function.template or ()}
+    said = sum(len(t.pointers) + (t.base not in own) + t.const * bool(t.pointers) for t in types)
+    return said + sum(len(param.dims) for param in function.params)
+
+
 def _fitting(c: Context, call: Invocation, bodies: Functions) -> list[_Fitting]:
     """The functions that take these arguments: how near they are, and their templates' names."""
     this, node = call.this, call.node
     kinds = [argument.type for argument in call.arguments]
-    fixed = [argument.place is None or argument.place.const for argument in call.arguments]
     outer = c.file.scope if call.known is None else call.known.scope
     constant = this is not None and this.place is not None and this.place.const
     fitting: list[_Fitting] = []
@@ -88,11 +120,7 @@ def _fitting(c: Context, call: Invocation, bodies: Functions) -> list[_Fitting]:
             continue  # a template that these arguments do not fit
         if score < _IMPOSSIBLE:
             score += function.const != constant if this is not None else 0
-            strange = sum(
-                param.type.reference and param.type.itself("const") != still
-                for param, still in zip(function.params, fixed, strict=False)
-            )
-            fitting.append(((score, function.template is not None, strange), function, names))
+            fitting.append(((score, function.template is not None), function, names))
     return fitting
 
 

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from simgpu.cuda_c import types
-from simgpu.cuda_c.compile import builtins, function_addresses, storage, typed
+from simgpu.cuda_c.compile import builtins, function_addresses, storage, type_names, typed
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert, decay, typed_value
 from simgpu.cuda_c.compile.form import Coordinate, Element, Followed, IRValue, Part
@@ -43,7 +43,8 @@ def place_of(c: Context, node: ast.Expression) -> typed.Expr:
         return c.rules.call(c, node)
     if isinstance(node, ast.Conditional):
         return _either(c, node)
-    return c.expression(node)
+    found = _downcast(c, node)
+    return c.expression(node) if found is None else found
 
 
 def place_asked(c: Context, node: ast.Expression) -> typed.Expr:
@@ -64,7 +65,7 @@ def _either(c: Context, node: ast.Conditional) -> typed.Expr:
     return out
 
 
-def by_address(node: ast.Conditional) -> ast.Expression:
+def by_address(node: ast.Conditional) -> ast.Unary:
     """`test ? a : b` as `*(test ? &a : &b)`."""
     yes, no = (ast.Unary(at=side.at, op="&", operand=side) for side in (node.yes, node.no))
     return ast.Unary(at=node.at, op="*", operand=replace(node, yes=yes, no=no))
@@ -121,6 +122,30 @@ def this_object(c: Context, at: Position) -> typed.Expr | None:
     return None if c.scope.find(typed.THIS) is None else _name(c, _this(at))
 
 
+def whole_object(c: Context, at: Position) -> typed.Expr | None:
+    """The object whose base is the one whose function is being compiled, if it is a base."""
+    found = c.scope.find(typed.WHOLE)
+    return None if found is None else _name(c, ast.DeclRefExpr(at=at, name=typed.WHOLE))
+
+
+def _downcast(c: Context, node: ast.Expression) -> typed.Expr | None:
+    """`*static_cast<T*>(this)` and `static_cast<T&>(*this)`, where the object is known to be a T."""
+    cast = node.operand if isinstance(node, ast.Unary) and node.op == "*" else node
+    if not isinstance(cast, ast.Cast) or cast.type.reference != (cast is node):
+        return None
+    this = cast.operand
+    if cast.type.reference and isinstance(this, ast.Unary) and this.op == "*":
+        this = this.operand
+    whole = whole_object(c, node.at)
+    if whole is None or not isinstance(this, ast.DeclRefExpr) or this.name != "this":
+        return None
+    target = type_names.resolve_type(c, cast.type)
+    target = target.target if isinstance(target, types.Pointer) else target
+    return (
+        as_base(c, whole, target) if c.derives(whole.type, target) or whole.type == target else None
+    )
+
+
 def _unknown(c: Context, node: ast.DeclRefExpr) -> NoReturn:
     name = node.name
     names = c.scope.visible() | set(_BUILTIN_VARIABLES)
@@ -173,7 +198,9 @@ def as_base(c: Context, expr: typed.Expr, owner: types.CType) -> typed.Expr:
         assert known.base is not None
         field = expr.type.member("")
         if field is None:  # of a struct without data
-            expr = typed.Expr(known.base.type, lambda t, m: [], expr.at, IRValue())
+            place = expr.place
+            place = replace(place, count=0) if isinstance(place, typed.RegisterPlace) else place
+            expr = typed.Expr(known.base.type, lambda t, m: [], expr.at, IRValue(), place=place)
         else:
             expr = _part(c, expr, field, expr.at)
     return expr
@@ -308,6 +335,9 @@ def _dereference(c: Context, node: ast.Unary) -> typed.Expr:
         this = this_object(c, node.at)
         if this is not None:
             return this
+    whole = _downcast(c, node)
+    if whole is not None:
+        return whole
     base = decay(c.expression(node.operand))
     if isinstance(base.type, types.FunctionPointer):
         return base  # what it leads to is a function, whose value is its address again
@@ -326,6 +356,8 @@ def _dereference(c: Context, node: ast.Unary) -> typed.Expr:
 
 def address_of(c: Context, node: ast.Unary) -> typed.Expr:
     """`&place`."""
+    if isinstance(node.operand, ast.Conditional):
+        return c.expression(by_address(node.operand).operand)
     base = place_of(c, node.operand)
     place = base.place
     if place is None and isinstance(base.type, types.FunctionPointer):

@@ -132,6 +132,9 @@ def declare_type(c: Context, node: ast.StructDef) -> None:
         known = names.get(node.name)
         ctype = known.type if isinstance(known, TypeBinding) else None
         declared = ctype if isinstance(ctype, types.Struct) and not ctype.size else None
+        if declared is None and node.base is not None and node.name:
+            declared = _declared(node, node.name)  # known to its own base, as in D : Base<D>
+            names[node.name] = TypeBinding(declared)
         names[node.name] = TypeBinding(define_struct(c, node, declared))
 
 
@@ -324,7 +327,7 @@ def _member(
             inside.names[item.name] = TypeBinding(whole)
             continue
         if item.type.reference:
-            c.unsupported(item.at, "references in structs are not supported")
+            c.unsupported(item.at, "references in structs are not supported: take a pointer")
         if item.init is not None:
             layout.initial[item.name] = item.init
         layout.place(item.name, whole, item.at, item.type)
@@ -393,7 +396,7 @@ def with_arguments(
 ) -> Scope:
     """A scope in which all parameters of a template have these values, or their own."""
     scope, count = Scope(c.file.scope), len(given or ())
-    if count > len(template):
+    if count > len(template) and not (template and template[-1].name.endswith("...")):
         c.fail(at, f"'{name}' has {len(template)} template parameters, {count} given")
     give_arguments(c, template, given, scope, at)
     give_defaults(c, name, template, scope, at)
@@ -506,6 +509,10 @@ def deduced(
             return False
         ctype = ctype.target
     known = c.class_of(ctype)
+    if pattern.arguments is not None:  # a base of what is given may be an instance of the template
+        asked = scope.names.get(pattern.base) or c.scope.find(pattern.base)
+        while known is not None and known.base is not None and known.template is not asked:
+            known = known.base
     template = None if known is None else known.template
     if template is not None and pattern.arguments is not None and pattern.base in unknown:
         scope.names.setdefault(pattern.base, template)

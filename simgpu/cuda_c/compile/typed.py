@@ -26,8 +26,9 @@ from simgpu.cuda_c.text.source import Position
 from simgpu.cuda_c.types import ArrayType, CType, FunctionPointer, Struct
 from simgpu.errors import KernelCompileError
 
-# Names that no source can have: the object whose function is being compiled, and its class.
-THIS, INSIDE = "*this", "*class"
+# Names that no source can have: the object whose function is being compiled, its class, and the object that
+# it is only the base of, which CRTP asks for by a cast of `this`.
+THIS, INSIDE, WHOLE = "*this", "*class", "*whole"
 
 
 @dataclass

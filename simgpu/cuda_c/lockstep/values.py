@@ -189,3 +189,52 @@ def _fused_double(a: LaneValue, b: LaneValue, c: LaneValue) -> LaneValue:
     out = total + (rest + error)
     # If the splitting overflowed, the correction is no number, so the plain result stands.
     return select_lanes(np.isfinite(out), out, product + c)
+
+
+_WHOLE: dict[str, Any] = {
+    "*": np.multiply, "/": np.divide, "sqrt": lambda a, b: np.sqrt(a), "cast": lambda a, b: a,
+}  # fmt: skip
+
+
+def directed(op: str, kind: Scalar, way: str) -> Callable[..., LaneValue]:
+    """`a + b`, `- * /`, `sqrt`, `fma` of floats, or `cast` of a double, rounded up, down or to zero (`way`).
+
+    The nearest number is one of the two neighbours of the exact value, and the sign of what is left says on
+    which side. A sum leaves what Knuth's algorithm says; all else what one more `fma` does, of mantissas,
+    because a rest below the smallest double would vanish.
+    """
+
+    def evaluate(a: LaneValue, b: LaneValue = 0, c: LaneValue = 0) -> LaneValue:
+        a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
+        if op == "fma":
+            a, b = (
+                a * b,
+                np.asarray(c, np.float64),
+            )  # exact: a double has room for the product of floats
+        b = -b if op == "-" else b
+        whole = _WHOLE.get(op, np.add)(a, b)
+        near = np.asarray(whole, kind.dtype)
+        wide = near.astype(np.float64)
+        if op in ("*", "/", "sqrt"):
+            (a, up_a), (b, up_b) = np.frexp(a), np.frexp(b)
+            odd = up_a % 2
+            by = {"*": up_a + up_b, "/": up_a - up_b, "sqrt": (up_a - odd) // 2}[op]
+            wide = np.ldexp(wide, -by)
+            if op == "*":
+                rest = _fused_double(a, b, -wide)
+            elif op == "/":
+                rest = _fused_double(-wide, b, a) * np.sign(b)
+            else:
+                rest = _fused_double(-wide, wide, np.ldexp(a, odd))
+        else:
+            t = whole - a
+            rest = (whole - wide) + ((a - (whole - t)) + (b - t))
+            rest = np.where(np.isinf(whole) & np.isfinite(a) & np.isfinite(b), -whole, rest)
+            if way == "d" and op != "cast":  # its one rule of its own: a sum that is zero is -0
+                nothing = (rest == 0) & (near == 0) & (np.signbit(a) | np.signbit(b))
+                near = _where(nothing, np.copysign(near, -1), near)
+        up = np.signbit(near) if way == "z" else np.asarray(way == "u")
+        goal = np.where(up, np.inf, -np.inf).astype(kind.dtype)
+        return select_lanes(np.where(up, rest > 0, rest < 0), np.nextafter(near, goal), near)
+
+    return evaluate

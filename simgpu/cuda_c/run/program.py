@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gc
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from simgpu.cuda_c.compile import signature as heads
 from simgpu.cuda_c.compile import type_names, typed
 from simgpu.cuda_c.compile.braces import initialise
+from simgpu.cuda_c.compile.builtins import taken_by_cuda
 from simgpu.cuda_c.compile.constants import evaluated
 from simgpu.cuda_c.compile.context import Context, File, Numbers
 from simgpu.cuda_c.compile.conversions import convert
@@ -96,6 +98,9 @@ class Program:
                 named.append(node)
         for function in unit.functions:
             self._file.functions.setdefault(function.name, []).append(function)
+            if function.kernel and function.c_linkage and taken_by_cuda(function.name):
+                text = f"CUDA has an extern \"C\" function '{function.name}' of its own: take another name"
+                source.fail(function.at, f'{text}, or leave out extern "C"')
         for node in unit.order:
             try:
                 self._define(node, unit.namespaces.get(id(node), ()))
@@ -261,7 +266,7 @@ class Program:
             function, _, canonical = heads.instance_of(self._context(), name)
             kernel = self._compiled.get(canonical)
             if kernel is None:
-                with nesting(self._file.source, function.at):
+                with nesting(self._file.source, function.at), _missing_named(self._file.text):
                     kernel = self._compile(function, name)
             self._compiled[name] = kernel
         return kernel
@@ -336,6 +341,18 @@ class Program:
             raise UsageError(kernel.signature.miscounted(args))
         given = [passed(parameter, arg) for parameter, arg in zip(expected, args, strict=True)]
         return kernel.begin(self.variables, grid, block, given, **more)
+
+
+@contextmanager
+def _missing_named(text: Preprocessed) -> Generator[None]:
+    """Name the headers that were not found, below an error which has their absence as a likely cause."""
+    try:
+        yield
+    except KernelCompileError as error:
+        known = text.missing and not isinstance(error, UnsupportedFeatureError)
+        if known and " not found: " not in str(error):
+            error.args = (f"{error}\n    The cause may be{text.not_found}",)
+        raise
 
 
 def _items(node: ast.SyntaxNode) -> Sequence[Any]:
@@ -448,6 +465,6 @@ def _read(
 ) -> Program:
     text = Source(source)
     prepared = preprocess(text)
-    with nesting(text):
+    with nesting(text), _missing_named(prepared):
         unit = parse(text, prepared, heads_only=heads_only)
         return Program(text, unit, prepared, contract, lenient)

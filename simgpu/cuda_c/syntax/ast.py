@@ -365,11 +365,13 @@ class FunctionDecl(SyntaxNode):
     params: list[Param]
     body: Block | None
     kernel: bool = False
+    c_linkage: bool = False  # extern "C"
     template: Template | None = None
     specialises: list[TypeName | Expression] | None = None
     static: bool = False
     constexpr: bool = False
     const: bool = False
+    defaulted: bool = False  # = default
     # The values that a constructor gives to members before its body.
     initial: list[tuple[str, Braces]] = field(default_factory=list[tuple[str, Braces]])
     # Why the body could not be read; raised when the function is needed.

@@ -29,11 +29,20 @@ def addressed_names(node: object, referred: Referred) -> set[str]:
     taken: list[ast.Expression] = []
     for item in ast.parts_of(node):
         if isinstance(item, ast.Unary) and item.op == "&":
-            taken.append(item.operand)
+            taken += _sides(item.operand)
+        elif isinstance(item, ast.Declarator) and isinstance(item.init, ast.Conditional):
+            taken += _sides(item.init) if item.type.reference else []
         elif isinstance(item, ast.CallExpr):
             taken += [a for k, a in enumerate(item.arguments) if (item.name, k) in referred]
     # An index needs nothing, since an array is in memory anyway.
     return _variables(taken, (ast.Member,))
+
+
+def _sides(place: ast.Expression) -> list[ast.Expression]:
+    """The two places of which `test ? a : b` is one, or the only one."""
+    if not isinstance(place, ast.Conditional):
+        return [place]
+    return [*_sides(place.yes), *_sides(place.no)]
 
 
 def _variables(

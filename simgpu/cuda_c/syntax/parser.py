@@ -125,7 +125,8 @@ class _Parser(StructParser):
         if template is not None and self.accept("using"):
             name = self.identifier("the name of a type")
             self.need("=")
-            item = ast.Declarator(at=name.at, name="type", type=self.abstract_type())
+            of = self.abstract_type()
+            item = ast.Declarator(at=name.at, name="type", type=of, dims=self.dimensions())
             self.need(";")
             self._shorthand(template, name, "typedef", item)
             return
@@ -193,7 +194,10 @@ class _Parser(StructParser):
             self._method(storage, wanted)
             return
         name = self.operator_name() or self.identifier("the name of a function or variable")
-        if self.at("(") or (template is not None and self.at("<")):
+        a_value = (
+            base.const and self.at("(") and not (self.ahead().is_(")", "...") or self.at_type(1))
+        )
+        if (self.at("(") and not a_value) or (template is not None and self.at("<")):
             self._function(storage, wanted, name, template)
             return
         if template is not None:
@@ -221,6 +225,7 @@ class _Parser(StructParser):
         self, storage: set[str], returns: ast.TypeName, name: Token, template: ast.Template | None
     ) -> None:
         function = self.function(storage, returns, name, template)
+        function.c_linkage = 'extern "C"' in storage or "" in self.open_braces
         if function.kernel and (returns.base != "void" or returns.pointers):
             self.fail("a __global__ function must return void", returns.at)
         if function.body is not None or function.kernel or not self.heads_only:

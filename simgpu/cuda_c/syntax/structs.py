@@ -52,7 +52,7 @@ class StructParser(StatementParser):
             out.initial = self.several(self._initial)
         if self.accept("="):
             if self.advance().text == "default":
-                out.body = ast.Block(at=name.at, body=[])
+                out.body, out.defaulted = ast.Block(at=name.at, body=[]), True
             self.need(";")
         elif not self.accept(";"):
             self._body_of(out)
@@ -362,14 +362,15 @@ class StructParser(StatementParser):
             self.type_names.pop()
         names_type = self.at("typename") and self.ahead(2).is_("<", "::")  # of what is a value
         if not names_type and self.accept("typename", "class"):
-            if self.at("..."):
-                self.unsupported("parameter packs are not supported")
+            pack = self.accept("...") is not None
             name = "" if self.at(",", ">", "=") else self.identifier("a template parameter").text
             if name:
                 self.name_type(name)
                 self.struct_templates |= {name} if kind is not None else set()
             if self.accept("="):
                 default = self.abstract_type()
+            if pack:  # it can be left out, and where it would be used it is refused
+                name, default = f"{name}...", ast.TypeName(at=at, base="void")
             return ast.TemplateParam(at=at, name=name, type=kind, default=default)
         wanted, token = self.packless_type(), None
         if self.at_brackets():

@@ -158,6 +158,8 @@ class TypeParser(ABC):
         return self.advance() if self.at(*texts) else None
 
     def fail(self, message: str, at: Position | None = None) -> NoReturn:
+        if self.at("..."):
+            self.unsupported("parameter packs are not supported")
         self.source.fail(at or self.token.at, message)
 
     def unsupported(self, message: str, at: Position | None = None) -> NoReturn:

@@ -14,6 +14,7 @@ CUDA_FILES = (".cu", ".cuh", ".cuda")
 # Nothing else is read for an #include, since a message may quote what is read, and a kernel be a stranger's.
 _SOURCES = re.compile(r".*\.(cu|cuh|cuda|c|cc|cpp|cxx|h|hh|hpp|hxx|inc|inl|ipp|tpp|def)", re.DOTALL)
 _MOST_BYTES = 1 << 24
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^">\n]+)[">][^\n]*', re.MULTILINE)
 _GUARD = re.compile(r"^[ \t]*#[ \t]*(pragma[ \t]+once|ifndef|if[ \t]*!)", re.MULTILINE)
@@ -48,7 +49,7 @@ class _Joining:
         if file.exists() and (not file.is_file() or file.stat().st_size > _MOST_BYTES):
             raise OSError(f"{file.name} is no file of at most {_MOST_BYTES:,} bytes")
         self._seen[file] = False
-        text = self.expanded(file.read_text("utf-8-sig"), [file.parent, *self._folders], name)
+        text = self.expanded(_text_of(file), [file.parent, *self._folders], name)
         self._seen[file] = True
         return text
 
@@ -57,7 +58,7 @@ class _Joining:
             found = self._found(match.group(1), folders)
             if found is None:
                 return match.group()
-            if not self._seen.get(found, True) and not _GUARD.search(found.read_text("utf-8-sig")):
+            if not self._seen.get(found, True) and not _GUARD.search(_text_of(found)):
                 raise UsageError(f"{found.name} includes itself: write #pragma once at its top")
             if found in self._seen:
                 return ""
@@ -76,3 +77,16 @@ class _Joining:
             except (OSError, ValueError, RuntimeError):  # of names that no file has
                 continue
         return None
+
+
+def _text_of(file: Path) -> str:
+    """The text of a file in UTF-8, in UTF-16 if it begins with its mark, or in whatever has a byte a letter.
+
+    Then comments and strings may be of any country: their bytes are all that a compiler passes on.
+    """
+    for encoding in ("utf-16",) if file.read_bytes()[:2] in _UTF_16 else ("utf-8-sig", "latin-1"):
+        try:
+            return file.read_text(encoding)
+        except UnicodeDecodeError:
+            continue
+    raise ValueError("it begins as a text in UTF-16, and is none")

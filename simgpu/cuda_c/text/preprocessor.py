@@ -60,6 +60,12 @@ class Preprocessed:
     chooses: bool = False
     packs: tuple[tuple[int, int], ...] = ()
 
+    @property
+    def not_found(self) -> str:
+        """Say which headers of the author's are missing, and what to do about it."""
+        headers = ", ".join(f'"{header}"' for header in self.missing)
+        return f" in {headers}, not found: say where, as in Kernel(path, include=[...])"
+
 
 def preprocess(source: Source) -> Preprocessed:
     """Take the device code of a file, expand macros, and drop what conditions exclude."""

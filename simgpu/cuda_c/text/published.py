@@ -130,7 +130,7 @@ class _HostCodeReader:
         for header, start, end in self.includes:
             name = header.strip('<>"')
             needs = next((words for h, words in _HEADERS.items() if name.startswith(h)), None)
-            if needs is None and header[0] == '"':
+            if needs is None and (header[0] == '"' or re.search(r"helper_|\.cuh", name)):
                 missing.append(name)
             if needs is None or not any(re.fullmatch(needs, word) for word in mentioned):
                 blank.append((start, end))
@@ -302,14 +302,26 @@ class _HostCodeReader:
             item.names = set(head[1:2]) - {"std"}
         elif first == "typedef" or _is_type(head):
             item.names = _type_names(words, head)
+        elif first == "extern" and "=" not in words:
+            self._set_aside(item)  # its value is elsewhere
+            place = self.dropped
         elif {"const", "constexpr"} & set(head) and ("constexpr" in head or not _is_function(head)):
             item.names = set(_declared(words))
         else:
+            self._set_aside(item)
             place = self.dropped
-            line = self.source.count("\n", 0, item.words[0].start) + 1
-            names = [head[head.index("(") - 1]] if _is_function(head) else _declared(words)
-            self.aside.update((name, f"line {line}") for name in names if name not in self.aside)
         place.append(item)
+
+    def _set_aside(self, item: _Item) -> None:
+        """Note what a dropped item declares, for those who ask for it."""
+        line = self.source.count("\n", 0, item.words[0].start) + 1
+        function = _is_function(item.head)
+        names = (
+            [item.head[item.head.index("(") - 1]]
+            if function
+            else _declared([w.text for w in item.words])
+        )
+        self.aside.update((name, f"line {line}") for name in names if name not in self.aside)
 
     def _set_members_aside(self, item: _Item) -> None:
         """Take out functions of a struct that call what only the host has, and are not for the device."""

@@ -33,6 +33,10 @@ _TABLE: dict[str, BuiltinHandler] = {
     **COPY_FUNCTIONS,
 }
 
+_MATHEMATICS = (
+    r"(frexp|modf|(erf|erfc|normcdf)(inv|x)|[jy][01n]|ilogb|logb|scalbl?n|r?norm([34]d)?|rhypot|rcbrt|remquo|"
+    r"sincospi|cyl_bessel_i[01]|fdivide|llabs)f?"
+)
 _REFUSED = {
     "malloc": "malloc in device code is not supported: allocate from the host",
     "free": "free in device code is not supported",
@@ -50,11 +54,8 @@ _REFUSED = {
     r"(labeled|binary)_partition|(in|ex)clusive_scan(_update)?|invoke_one(_broadcast)?": (
         "this function of cooperative groups is not supported: ballot() and shfl_up() do the same"
     ),
-    r"__[fd](add|sub|mul|div|ma|maf|sqrt|rcp)_r[nudz]|__fsqrt_rn|__frsqrt_rn": (
-        "only additions, products and quotients that round to nearest are supported by such a name"
-    ),
-    r"(frexp|modf|(erf|erfc|normcdf)(inv|x)|[jy][01n]|ilogb|logb|scalbl?n|r?norm([34]d)?|rhypot|rcbrt|remquo|"
-    r"sincospi|cyl_bessel_i[01]|fdivide|llabs|nan)f?": (
+    r"__fma_r[duz]": "this rounding of a product and a sum at once is supported for float alone (__fmaf_rz)",
+    _MATHEMATICS: (
         "this function of the CUDA math library is not supported: pass its values as an array, or write out "
         "its series"
     ),
@@ -66,7 +67,7 @@ _REFUSED = {
     r"__h(add|sub|mul|fma|cmadd|abs|max|min|isinf|isnan|b?(eq|ne|lt|le|gt|ge)u?)2?\w*": (
         "this function of halves is not supported: go by way of float"
     ),
-    r"__u?mul64hi|__funnelshift_[lr]c|__(u?int|u?ll|double)2(float|double)_r[duz]|__vi(add)?m\w+|__vibm\w+|__fns|"
+    r"__u?mul64hi|__funnelshift_[lr]c|__u?ll2(float|double)_r[duz]|__vi(add)?m\w+|__vibm\w+|__fns|"
     r"__(nv|builtin)_bswap\d+|__is(Global|Shared|Local|Constant)": (
         "this function for single instructions is not supported: write it with operators"
     ),
@@ -85,6 +86,13 @@ def find_builtin(name: str, headers: Collection[str]) -> BuiltinHandler | None:
     missing = name in HALF_FUNCTIONS and "cuda_fp16.h" not in headers
     missing |= name in COPY_FUNCTIONS and not any(map(_PIPELINES.match, headers))
     return None if missing else _TABLE.get(name)
+
+
+def taken_by_cuda(name: str) -> bool:
+    """Tell whether CUDA declares a function of this name as extern "C", so that nothing else can be one."""
+    own = name in MATH_FUNCTIONS and name not in ("isfinite", "isinf", "isnan", "signbit")
+    others = rf"{_MATHEMATICS}|sincosf?|nanf?|printf|malloc|free"
+    return own or re.fullmatch(others, name) is not None
 
 
 def add(name: str, handler: BuiltinHandler) -> None:

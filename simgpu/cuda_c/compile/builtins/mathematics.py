@@ -20,7 +20,7 @@ from simgpu.cuda_c.compile.conversions import convert
 from simgpu.cuda_c.compile.form import Price
 from simgpu.cuda_c.compile.type_names import resolve_type
 from simgpu.cuda_c.compile.typed import Expr
-from simgpu.cuda_c.lockstep.values import arithmetic, fused, select_lanes
+from simgpu.cuda_c.lockstep.values import arithmetic, directed, fused, select_lanes
 from simgpu.cuda_c.syntax.ast import CallExpr, TypeName
 from simgpu.cuda_c.types import (
     BOOL,
@@ -222,6 +222,13 @@ def _plain(op: str, kind: Scalar) -> common.BuiltinHandler:
     return common.by_thread([kind, kind], kind, arithmetic(op, kind), price)
 
 
+# Functions that round in a way which their name ends with: word, operation, arguments, price.
+_DIRECTED = (
+    ("add", "+", 2, _ONCE), ("sub", "-", 2, _ONCE), ("mul", "*", 2, _ONCE), ("div", "/", 2, _SLOWLY),
+    ("rcp", "/", 1, _SLOWLY), ("sqrt", "sqrt", 1, _SLOWLY),
+)  # fmt: skip
+
+
 def _ldexp(c: Context, node: CallExpr, used: bool) -> Expr:
     given = common.arguments(c, node, 2)
     kind = FLOAT if node.name == "ldexpf" else _overload(c, node, given[:1])
@@ -252,10 +259,26 @@ def _build() -> dict[str, common.BuiltinHandler]:
     for word, op in (("add", "+"), ("sub", "-"), ("mul", "*"), ("div", "/")):
         table[f"__f{word}_rn"] = _plain(op, FLOAT)
         table[f"__d{word}_rn"] = _plain(op, DOUBLE)
+    for letter, kind in (("f", FLOAT), ("d", DOUBLE)):
+        for word, op, count, price in _DIRECTED:
+            for way in "duz":
+                does = directed(op, kind, way)
+                if word == "rcp":
+                    does = partial(does, 1.0)
+                table[f"__{letter}{word}_r{way}"] = common.by_thread(
+                    [kind] * count, kind, does, price
+                )
+    for way in "duz":
+        fma, cast = directed("fma", FLOAT, way), directed("cast", FLOAT, way)
+        table[f"__fmaf_r{way}"] = common.by_thread([FLOAT] * 3, FLOAT, fma, Price(flops=2))
+        for name in ("double", "int", "uint"):  # a double has room for either
+            table[f"__{name}2float_r{way}"] = common.by_thread([DOUBLE], FLOAT, cast)
     table["__fdividef"] = table["fdividef"] = _plain("/", FLOAT)
     invert: Callable[[Any], Any] = lambda x: np.divide(np.float32(1), x)
     clamp: Callable[[Any], Any] = lambda x: np.fmin(np.fmax(x, np.float32(0)), np.float32(1))
     table["__frcp_rn"] = common.by_thread([FLOAT], FLOAT, invert, _SLOWLY)
+    table["__drcp_rn"] = common.by_thread([DOUBLE], DOUBLE, partial(np.divide, 1.0), _SLOWLY)
+    table["__dsqrt_rn"] = common.by_thread([DOUBLE], DOUBLE, np.sqrt, _SLOWLY)
     table["__saturatef"] = common.by_thread([FLOAT], FLOAT, clamp)
     table["ldexp"] = table["ldexpf"] = _ldexp
     for name, function in (("lround", _round), ("lrint", np.rint)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,7 +16,7 @@ from simgpu.cuda_c import types
 from simgpu.cuda_c.compile import constants, storage
 from simgpu.cuda_c.compile.builtins.common import BuiltinHandler, arguments, by_value, need_count
 from simgpu.cuda_c.compile.context import Context
-from simgpu.cuda_c.compile.conversions import convert, decay, typed_value
+from simgpu.cuda_c.compile.conversions import constant, convert, decay, typed_value
 from simgpu.cuda_c.compile.form import Followed, Price, Sleep
 from simgpu.cuda_c.compile.typed import Evaluate, Expr, MemoryPlace
 from simgpu.cuda_c.lockstep import Mask, Site, Team, split, varies
@@ -191,14 +192,34 @@ def _assert(c: Context, node: CallExpr, used: bool) -> Expr:
     return typed_value(c, types.VOID, evaluate, at, [x])
 
 
-def _trap(c: Context, node: CallExpr, used: bool) -> Expr:
+def _trap(what: str, c: Context, node: CallExpr, used: bool) -> Expr:
     need_count(c, node, 0)
     at = node.at
 
     def evaluate(t: Team, m: Mask) -> None:
-        t.fault(KernelFault, at, int(m.index[0]), "stops itself with __trap()")
+        t.fault(KernelFault, at, int(m.index[0]), what)
 
     return typed_value(c, types.VOID, evaluate, at)
+
+
+def _expected(c: Context, node: CallExpr, used: bool) -> Expr:
+    """`__builtin_expect(value, usual)`: the value, since a hint changes none."""
+    value, usual = arguments(c, node, 2)
+    convert(c, usual, types.LONG, usual.at)
+    return replace(convert(c, value, types.LONG, value.at), place=None)
+
+
+def _aligned(c: Context, node: CallExpr, used: bool) -> Expr:
+    """`__builtin_assume_aligned(pointer, bytes)`: the pointer, whose loads are checked anyway."""
+    pointer, bytes_ = arguments(c, node, 2)
+    convert(c, bytes_, types.ULONG, bytes_.at)
+    out = convert(c, pointer, types.Pointer(types.VOID, const=True), pointer.at)
+    return replace(out, type=types.Pointer(types.VOID), place=None)
+
+
+def _nan(kind: types.Scalar, c: Context, node: CallExpr, used: bool) -> Expr:
+    need_count(c, node, 1)
+    return constant(kind, math.nan, node.at)
 
 
 def _clock(result: types.Scalar, c: Context, node: CallExpr, used: bool) -> Expr:
@@ -244,7 +265,12 @@ MISC_FUNCTIONS: dict[str, BuiltinHandler] = {
     "printf": _printf,
     "assert": _assert,
     "static_assert": _static_assert,
-    "__trap": _trap,
+    "__trap": partial(_trap, "stops itself with __trap()"),
+    "__builtin_unreachable": partial(_trap, "comes to __builtin_unreachable()"),
+    "__builtin_expect": _expected,
+    "__builtin_assume_aligned": _aligned,
+    "nan": partial(_nan, types.DOUBLE),
+    "nanf": partial(_nan, types.FLOAT),
     "clock": partial(_clock, types.LONG),
     "clock64": partial(_clock, types.LLONG),
 }

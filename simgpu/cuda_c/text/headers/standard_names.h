@@ -42,6 +42,26 @@ typedef double cufftDoubleReal; typedef double2 cufftDoubleComplex;
 #define __DBL_MIN__ 2.2250738585072014e-308
 #define __DBL_EPSILON__ 2.2204460492503131e-16
 #endif
+#ifndef __FLT_MANT_DIG__
+#define __FLT_RADIX__ 2
+#define __FLT_DIG__ 6
+#define __FLT_MANT_DIG__ 24
+#define __FLT_MIN_EXP__ (-125)
+#define __FLT_MAX_EXP__ 128
+#define __FLT_MIN_10_EXP__ (-37)
+#define __FLT_MAX_10_EXP__ 38
+#define __FLT_DENORM_MIN__ 1.40129846e-45F
+#define __DBL_DIG__ 15
+#define __DBL_MANT_DIG__ 53
+#define __DBL_MIN_EXP__ (-1021)
+#define __DBL_MAX_EXP__ 1024
+#define __DBL_MIN_10_EXP__ (-307)
+#define __DBL_MAX_10_EXP__ 308
+#define __DBL_DENORM_MIN__ 4.9406564584124654e-324
+#endif
+#ifndef offsetof
+#define offsetof(type, member) ((size_t)&((type*)0)->member)  // NVRTC has no __builtin_offsetof
+#endif
 #define CHAR_BIT 8
 #define SCHAR_MAX 127
 #define SCHAR_MIN (-128)
@@ -77,12 +97,24 @@ typedef double cufftDoubleReal; typedef double2 cufftDoubleComplex;
 #define FLT_MAX 3.402823466e+38F
 #define FLT_MIN 1.175494351e-38F
 #define FLT_EPSILON 1.192092896e-07F
+#define FLT_RADIX 2
 #define FLT_DIG 6
 #define FLT_MANT_DIG 24
+#define FLT_MIN_EXP (-125)
+#define FLT_MAX_EXP 128
+#define FLT_MIN_10_EXP (-37)
+#define FLT_MAX_10_EXP 38
+#define FLT_TRUE_MIN 1.40129846e-45F
 #define DBL_MAX 1.7976931348623157e+308
 #define DBL_MIN 2.2250738585072014e-308
 #define DBL_EPSILON 2.2204460492503131e-16
 #define DBL_DIG 15
+#define DBL_MANT_DIG 53
+#define DBL_MIN_EXP (-1021)
+#define DBL_MAX_EXP 1024
+#define DBL_MIN_10_EXP (-307)
+#define DBL_MAX_10_EXP 308
+#define DBL_TRUE_MIN 4.9406564584124654e-324
 // Quotients, since NVRTC refuses __builtin_huge_valf (five versions from 12.1 to 13.5 were tried) and __builtin_nanf (three).
 #define INFINITY (1.0f / 0.0f)
 #define NAN (0.0f / 0.0f)

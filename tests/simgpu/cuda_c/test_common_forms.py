@@ -1,0 +1,223 @@
+"""Forms of C++ that published kernels are full of, each with its value; NVIDIA's compiler takes the same texts."""
+
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from simgpu import errors
+from simgpu.cuda_c import compile_source, text_for_compiler
+from simgpu.cuda_c.lockstep.values import directed
+from simgpu.cuda_c.text.joined import join_headers
+from simgpu.cuda_c.types import DOUBLE, FLOAT, Scalar
+
+from .support import HEAD, body, check
+from .test_nvrtc import NVRTC, refusal
+
+ORDERED = """template <class T> __device__ int f(T) { return 1; }
+template <class T> __device__ int f(T*) { return 2; }
+template <class T> __device__ int f(const T*) { return 3; }
+template <class T> __device__ int f(T**) { return 4; }
+template <class K, class V> struct Pair { K k; V v; };
+template <class K, class V> __device__ int f(const Pair<K, V>& p) { return p.k; }
+template <class T, int N> __device__ int g(T (&a)[N]) { return N; }
+template <class T> __device__ int g(T& a) { return 0; }
+template <class T> __device__ int g(const T& a) { return -1; }
+"""
+CURIOUS = """template <class T> struct Shape {
+    float scale;
+    __device__ float twice() { return 2 * static_cast<T*>(this)->area(); }
+    __device__ T& self() { return static_cast<T&>(*this); }
+    __device__ float thrice() const { return 3 * static_cast<const T&>(*this).area(); }
+    __device__ void grow() { self().side += 1; }
+};
+struct Square : Shape<Square> { float side; __device__ float area() const { return scale * side * side; } };
+template <class T> struct Empty { __device__ int get() { return ((T*)this)->value; } };
+template <class U> struct Full : Empty<Full<U>> { U value; };
+"""
+NEW = "struct S { int v; float w[2]; S() = default; __host__ __device__ explicit S(int a) : v(a) {} };"
+PACK = """template <class... T> constexpr bool always_false = false;
+template <class T> __device__ int f(T a) {
+    if constexpr (std::is_same_v<T, unsigned>) return 7;
+    else if constexpr (sizeof(T) == 4) return a;
+    else static_assert(always_false<T>, "no such type");
+}
+"""
+CODES = "template <int n> using Codes = long long[(n + 7) / 8]; constexpr unsigned SIDE(16); extern const float gain;"
+FORMS = [
+    (ORDERED, "int v = 1, *p = &v; const int* q = &v; o[i] = f(v) + 10 * f(p) + 100 * f(q) + 1000 * f(&p);", 4321),
+    (ORDERED, "Pair<int, float> p = {5, 1}; float a[3]; o[i] = f(p) + 10 * g(a) + 100 * g(i) + 1000 * g(i + 1);", -965),
+    (CURIOUS, "Square s; s.scale = 2; s.side = 3; o[i] = s.twice() + s.thrice(); s.grow(); o[i] += s.side;", 94),
+    (CURIOUS, "Full<short> f; f.value = 6; o[i] = f.get();", 6),
+    (NEW, "S a = S(); S b{}; S c = {}; S* p = &b; o[i] = a.v + p->w[1] + c.v + S(3).v;", 3),
+    (PACK, "o[i] = f(3) + f(4u) + always_false<int> + always_false<>;", 10),
+    (CODES, "Codes<17> c = {}; using Three = int[3]; Three t = {1, 2, 3}; o[i] = sizeof(c) + SIDE + t[2];", 43),
+    ("", "int a = 1, b = 2; (i & 1 ? a : b) += 6; (i & 1 ? a : b)++; o[i] = a + b;", 10),
+    ("", "int a = 1, b = 2; int& r = i % 2 ? a : b; r = 7; int* p = &(i % 2 ? b : a); *p *= 2; o[i] = a * b - r;",
+     lambda i: 21 if i % 2 else 7),
+    ("", "struct S { char a; double b; int c[3]; }; o[i] = offsetof(S, b) + offsetof(S, c);", 24),
+    ("", "if (__builtin_expect(n > 3, 1)) o[i] = __builtin_expect(n, 32); else __builtin_unreachable();", 32),
+    ("", "float* a = (float*)__builtin_assume_aligned(x, 16); __builtin_assume(n > 0); o[i] = a[2];", 2),
+    ("", 'o[i] = isnan(nanf("")) + isnan(nan("")) + __FLT_MANT_DIG__ + DBL_MANT_DIG + (__DBL_MIN_EXP__ < 0);', 80),
+    ("", "o[i] = (__fadd_ru(1, 1e-9f) > 1) + (__fadd_rz(1, 1e-9f) == 1) + (__dmul_rd(0.1, 10.0) == 1);", 3),
+    ("", "o[i] = (__fdiv_rd(1, 3) < __fdiv_ru(1, 3)) + (__fsqrt_rz(2) < __fsqrt_ru(2)) + (__frcp_rd(7) < __frcp_ru(7));", 3),
+    ("", "o[i] = __fmaf_rz(3, 4, 5) + __dsqrt_rn(16.0) * __drcp_rn(2.0) + (__double2float_ru(0.1) > 0.1);", 20),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "text", "value"), FORMS)
+def test_it_has_this_value(before: str, text: str, value: int) -> None:
+    check(text, value, before)
+
+
+@pytest.mark.skipif(NVRTC is None, reason="NVRTC is not installed")
+@pytest.mark.parametrize(("before", "text"), [form[:2] for form in FORMS])
+def test_nvidias_compiler_takes_it(before: str, text: str) -> None:
+    source = text_for_compiler(f"{before}\n{HEAD}{text} }}")
+    assert refusal(source, b"--std=c++17", b"--device-as-default-execution-space") is None
+
+
+def test_members_are_unset_where_nobody_asked_for_a_value() -> None:
+    with pytest.raises(errors.UninitialisedReadError, match="'t'"):
+        body("S t; o[i] = t.v;", before=NEW)
+
+
+def test_a_place_that_is_never_reached_is_an_error_when_it_is() -> None:
+    with pytest.raises(
+        errors.KernelFault, match=r"thread \(3, 0, 0\) comes to __builtin_unreachable"
+    ):
+        body("if (i == 3) __builtin_unreachable(); o[i] = 1;")
+
+
+@pytest.mark.parametrize("text", ["int a; float b; (n ? a : b) = 1;", "int a = 1; (n ? a : 3)++;"])
+def test_one_of_two_is_changed_only_if_both_are_places_of_one_type(text: str) -> None:
+    with pytest.raises(errors.KernelCompileError, match="it is a value, not a variable"):
+        body(text)
+
+
+# ---------------------------------------------------------------------- rounding
+def awkward(kind: Scalar) -> np.ndarray:
+    """Numbers of any size, and near each other, near the largest and near the smallest."""
+    rng, dtype = np.random.default_rng(3), kind.dtype
+    bits = rng.integers(0, 2 ** (8 * dtype.itemsize), (3, 150), np.dtype(f"u{dtype.itemsize}"))
+    info = np.finfo(dtype)
+    rows = [bits.view(dtype), rng.standard_normal((3, 90)).astype(dtype)]
+    rows += [
+        (rng.standard_normal((3, 60)) * float(scale) / 3).astype(dtype)
+        for scale in (info.tiny, info.max)
+    ]
+    out = np.concatenate(rows, axis=1)
+    return out[:, np.isfinite(out).all(axis=0)]
+
+
+EXACT = {
+    "+": lambda a, b, c: a + b, "-": lambda a, b, c: a - b, "*": lambda a, b, c: a * b,
+    "/": lambda a, b, c: a / b, "fma": lambda a, b, c: a * b + c,
+}  # fmt: skip
+
+
+def fits(value: float, exact: Fraction, way: str, kind: Scalar, power: int = 1) -> bool:
+    """Tell whether a value, or its square, is the last one on the side of an exact one that `way` means."""
+    down = way == "d" or (way == "z" and exact > 0)
+    beyond = np.nextafter(kind.make(value), kind.make(np.inf if down else -np.inf))
+
+    def off(x: float) -> int:
+        """-1 where x is too small for the exact value, 1 where it's too large."""
+        if np.isinf(x):
+            return 1 if x > 0 else -1
+        rest = Fraction(float(x)) ** power - exact
+        return (rest > 0) - (rest < 0)
+
+    return off(value) <= 0 < off(beyond) if down else off(beyond) < 0 <= off(value)
+
+
+@np.errstate(all="ignore")
+@pytest.mark.parametrize("way", "duz")
+@pytest.mark.parametrize("kind", [FLOAT, DOUBLE], ids=["float", "double"])
+@pytest.mark.parametrize("op", [*EXACT, "sqrt"])
+def test_it_is_rounded_to_the_neighbour_that_its_name_says(op: str, kind: Scalar, way: str) -> None:
+    if op == "fma" and kind is DOUBLE:
+        pytest.skip("there is no such operation")
+    numbers = awkward(kind)
+    numbers = np.abs(numbers) if op == "sqrt" else numbers
+    out = directed(op, kind, way)(*numbers)
+    for (a, b, c), value in zip(numbers.T.astype(float), out, strict=True):
+        if op == "sqrt":
+            assert a == 0 or fits(value, Fraction(a), way, kind, 2)
+        elif op != "/" or b:
+            exact = EXACT[op](*map(Fraction, (a, b, c)))
+            assert exact == 0 or fits(value, exact, way, kind)
+
+
+def test_a_sum_that_is_zero_is_negative_if_it_is_rounded_down() -> None:
+    check(
+        "o[i] = signbit(__fadd_rd(1, -1)) * 4 + signbit(__fadd_ru(1, -1)) * 2 + signbit(__fsub_rd(2, 2));",
+        5,
+    )
+    check("o[i] = signbit(__double2float_rd(0.0)) * 2 + signbit(__double2float_ru(-0.0));", 1)
+
+
+# ---------------------------------------------------------------------- names and files
+MATHEMATICS = [
+    "norm",
+    "pow",
+    "log",
+    "round",
+    "max",
+    "fminf",
+    "j0",
+    "rnorm3d",
+    "sincos",
+    "printf",
+    "nanf",
+]
+
+
+@pytest.mark.parametrize("name", [*MATHEMATICS, "isnan", "scale", "clock", "rotate"])
+def test_a_kernel_cannot_have_the_name_of_a_c_function_of_cuda(name: str) -> None:
+    linked = f'extern "C" __global__ void {name}(float* x, short n) {{ x[0] = n; }}'
+    if name in MATHEMATICS:
+        for text in (linked, f'extern "C" {{ {linked[11:]} }}'):
+            with pytest.raises(errors.KernelCompileError, match=f"function '{name}' of its own"):
+                compile_source(text)
+        assert NVRTC is None or refusal(linked) is not None
+    else:
+        assert list(compile_source(linked).kernels) == [name]
+        assert NVRTC is None or refusal(linked) is None
+    assert list(compile_source(linked[11:]).kernels) == [name]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1", "cp1252", "gbk"])
+def test_a_file_is_read_in_the_encoding_that_it_has(tmp_path: Path, encoding: str) -> None:
+    remark = "中文" if encoding == "gbk" else "é"
+    file = tmp_path / "kernel.cu"
+    file.write_bytes(
+        f"// {remark}\r\n__global__ void k(float* x) {{ x[0] = 1; }}\r\n".encode(encoding)
+    )
+    assert list(compile_source(join_headers(file)).kernels) == ["k"]
+
+
+MISSING = '#include "helper_math.h"\n#include <stdio.h>\n'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "float3 a = make_float3(1, 2, 3), b = a + a;", "float3 a = make_float3(1.f);", "dot(x, x);",
+        "o[i] = most<int>(3);", "Ray ray; o[i] = 1;", "FOR_EACH(i) { o[i] = 1; }", "o[i] = SIZE;",
+    ],
+)  # fmt: skip
+def test_a_header_that_is_missing_is_named(text: str) -> None:
+    with pytest.raises(errors.KernelCompileError) as caught:
+        body(text, before=MISSING)
+    assert 'in "helper_math.h", not found: say where' in str(caught.value)
+    with pytest.raises(errors.KernelCompileError) as caught:
+        body(text)
+    assert "not found" not in str(caught.value)
+
+
+def test_what_only_a_gpu_runs_is_no_fault_of_a_header() -> None:
+    with pytest.raises(errors.UnsupportedFeatureError) as caught:
+        body("goto end; end: o[i] = 1;", before=MISSING)
+    assert "not found" not in str(caught.value)

@@ -191,8 +191,10 @@ def _fused_double(a: LaneValue, b: LaneValue, c: LaneValue) -> LaneValue:
     return select_lanes(np.isfinite(out), out, product + c)
 
 
-_WHOLE: dict[str, Any] = {
-    "*": np.multiply, "/": np.divide, "sqrt": lambda a, b: np.sqrt(a), "cast": lambda a, b: a,
+_first: BinaryFunction = lambda a, b: a
+_root: BinaryFunction = lambda a, b: np.sqrt(a)
+_WHOLE: dict[str, BinaryFunction] = {
+    "*": np.multiply, "/": np.divide, "sqrt": _root, "cast": _first,
 }  # fmt: skip
 
 
@@ -207,10 +209,7 @@ def directed(op: str, kind: Scalar, way: str) -> Callable[..., LaneValue]:
     def evaluate(a: LaneValue, b: LaneValue = 0, c: LaneValue = 0) -> LaneValue:
         a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
         if op == "fma":
-            a, b = (
-                a * b,
-                np.asarray(c, np.float64),
-            )  # exact: a double has room for the product of floats
+            a, b = a * b, np.asarray(c, np.float64)  # exact: a double has room for the product
         b = -b if op == "-" else b
         whole = _WHOLE.get(op, np.add)(a, b)
         near = np.asarray(whole, kind.dtype)
@@ -229,11 +228,11 @@ def directed(op: str, kind: Scalar, way: str) -> Callable[..., LaneValue]:
         else:
             t = whole - a
             rest = (whole - wide) + ((a - (whole - t)) + (b - t))
-            rest = np.where(np.isinf(whole) & np.isfinite(a) & np.isfinite(b), -whole, rest)
+            rest = _where(np.isinf(whole) & np.isfinite(a) & np.isfinite(b), -whole, rest)
             if way == "d" and op != "cast":  # its one rule of its own: a sum that is zero is -0
                 nothing = (rest == 0) & (near == 0) & (np.signbit(a) | np.signbit(b))
                 near = _where(nothing, np.copysign(near, -1), near)
-        up = np.signbit(near) if way == "z" else np.asarray(way == "u")
+        up: Any = np.signbit(near) if way == "z" else np.asarray(way == "u")
         goal = np.where(up, np.inf, -np.inf).astype(kind.dtype)
         return select_lanes(np.where(up, rest > 0, rest < 0), np.nextafter(near, goal), near)
 

@@ -99,8 +99,8 @@ class Program:
         for function in unit.functions:
             self._file.functions.setdefault(function.name, []).append(function)
             if function.kernel and function.c_linkage and taken_by_cuda(function.name):
-                text = f"CUDA has an extern \"C\" function '{function.name}' of its own: take another name"
-                source.fail(function.at, f'{text}, or leave out extern "C"')
+                why = f"CUDA has an extern \"C\" function '{function.name}' of its own"
+                source.fail(function.at, f'{why}: take another name, or leave out extern "C"')
         for node in unit.order:
             try:
                 self._define(node, unit.namespaces.get(id(node), ()))

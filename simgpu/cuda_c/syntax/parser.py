@@ -242,7 +242,8 @@ class _Parser(StructParser):
 
     def _method(self, storage: set[str], returns: ast.TypeName) -> None:
         """The body of a member function that was declared in its struct."""
-        if self.at("::"):  # a constructor: what was read as its type is its owner
+        constructor = self.at("::")  # what was read as its type is its owner
+        if constructor:
             owner = returns.base
         else:
             owner = self.advance().text
@@ -250,6 +251,11 @@ class _Parser(StructParser):
                 self.template_arguments()
         self.need("::")
         name = self.operator_name() or self.identifier("the name of a member function")
+        if constructor and name.text != owner:
+            self.fail(
+                f"'{name.text}' is not the constructor of '{owner}': write the type that it returns",
+                name.at,
+            )
         given = self.function(storage, returns, name, None, owner)
         for node in self.result.order:
             if isinstance(node, ast.StructDef) and node.name == owner:

@@ -259,7 +259,8 @@ class StatementParser(DeclaratorParser):
             self.position = start
             return None
         item = self.declarator(self.pointers(base))
-        self.accept(";")
+        if not self.at(")"):
+            self.need(";")
         return ast.Declaration(at=token.at, storage=storage, items=[item])
 
     def _body(self) -> ast.Statement:

@@ -63,23 +63,23 @@ class StructParser(StatementParser):
         start = self.need("[")
         alone = self.at("]")
         default, captures = "", list[tuple[str, ast.Expression | None]]()
-        while not self.at("]"):
+        more = not alone
+        while more:
             refers = self.accept("&") is not None
             if self.at("this", "*"):
                 text = "lambdas that capture 'this' are not supported: copy the members first"
                 self.unsupported(text)
             if self.accept("="):
                 default = "="
-            elif self.token.kind != "name":
+            elif refers and self.at(",", "]"):
                 default = "&"
             else:
-                name = self.identifier()
+                name = self.identifier("a variable to capture")
                 value: ast.Expression | None = ast.DeclRefExpr(at=name.at, name=name.text)
                 if self.accept("="):
                     value = self.assignment()
                 captures.append((name.text, None if refers else value))
-            if not self.accept(","):
-                break
+            more = self.accept(",") is not None
         self.need("]")
         words = self.storage_words()
         self.type_names.append({})

@@ -130,6 +130,8 @@ class TypeParser(ABC):
             if tokens[self.position].text == "cuda" and inside in _NOT_IN_CUDA:
                 break
             self.position += 2
+            if tokens[self.position].kind != "name":
+                self.source.fail(tokens[self.position].at, f"expected a name before '{inside}'")
         if tokens[self.position].text == "::":
             before = tokens[self.position - 1] if self.position else Token("end", "", _START)
             named = before.kind == "name" and before.text not in _KEYWORDS
@@ -173,12 +175,15 @@ class TypeParser(ABC):
         self.fail(f"expected '{text}'{why} before '{self.token.text}'", before)
 
     def several(self, read: Callable[[], T], *ends: str) -> list[T]:
-        """Read things with commas between them, up to a closing sign, which is left."""
+        """Read things with commas between them, up to a closing sign, which is left.
+
+        Only in front of a brace may one comma more stand.
+        """
         out: list[T] = []
-        while not self.at(*ends):
+        more = not self.at(*ends)
+        while more:
             out.append(read())
-            if not self.accept(","):
-                break
+            more = self.accept(",") is not None and not (self.at("}") and "}" in ends)
         return out
 
     def close_angle(self) -> None:

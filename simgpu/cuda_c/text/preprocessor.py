@@ -232,16 +232,18 @@ class _Preprocessor:
             self.macros[name] = _Macro(rest[1:])
             return
         parameters: list[str] = []
-        for i, token in enumerate(rest[2:], 2):
-            if token.is_(")"):
-                self.macros[name] = _Macro(rest[i + 1 :], parameters)
+        for i, token in enumerate(rest[2:]):
+            comma = i % 2 == 1
+            if token.is_(")") and (comma or not parameters):
+                self.macros[name] = _Macro(rest[i + 3 :], parameters)
                 return
-            if token.is_("...") and rest[i - 1].kind == "name":
+            if token.is_("...") and comma:
                 self.source.unsupported(token.at, "a name for '...' is not supported")
-            elif token.is_("...") or token.kind == "name":
+            if not (token.is_(",") if comma else token.kind == "name" or token.is_("...")):
+                wanted = "a comma" if comma else "a parameter name"
+                self.source.fail(token.at, f"expected {wanted} in macro '{name}'")
+            if not comma:
                 parameters.append("__VA_ARGS__" if token.is_("...") else token.text)
-            elif not token.is_(","):
-                self.source.fail(token.at, f"expected a parameter name in macro '{name}'")
         self.source.fail(rest[0].at, f"the parameters of macro '{name}' are never closed")
 
     def _include(self, rest: list[Token]) -> list[Token]:

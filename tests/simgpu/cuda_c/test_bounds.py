@@ -139,5 +139,10 @@ def test_printf_keeps_as_much_as_a_gpu_and_a_file_may_have_many_kernels() -> Non
     printed = launch(K + 'printf("' + "z" * 100_000 + '"); }', "k", 64, 32, None).printed
     assert len(printed) < 1 << 21
     assert "more calls of printf" in printed
+    limits = InterpreterLimits(printed_lines=40)  # of all calls together
+    printed = launch(
+        K + 'printf("a\\n"); printf("b\\n"); }', "k", 1, 32, None, limits=limits
+    ).printed
+    assert printed.startswith("a\n" * 32 + "b\n" * 8 + "... and 24 more")
     program = compile_source("".join(f"__global__ void k{j}() {{}}\n" for j in range(500)))
     assert len(program.kernels) == 500

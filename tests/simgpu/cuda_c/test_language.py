@@ -357,6 +357,30 @@ def test_a_nan_keeps_its_bits_where_it_is_moved_and_has_the_gpus_where_it_is_com
     assert (body(text)[1].view(np.uint32) == bits).all()
 
 
+@pytest.mark.parametrize("suffix", ["", "u", "l", "UL", "ll", "uLL"])
+@pytest.mark.parametrize("write", ["{}", "{:#x}", "{:#b}", "0{:o}"])
+def test_a_literal_has_the_first_type_that_holds_it(write: str, suffix: str) -> None:
+    """C++17, clause lex.icon, table 7."""
+    suffix = suffix.lower()
+    wide = "long long" if "ll" in suffix else "long"
+    names = ["int", "unsigned", wide, f"unsigned {wide}"]
+    highest = dict(zip(names, [2**31 - 1, 2**32 - 1, 2**63 - 1, 2**64 - 1], strict=True))
+    kinds = names[2:] if "l" in suffix else names
+    if "u" in suffix or write == "{}":
+        kinds = [kind for kind in kinds if ("u" in kind) == ("u" in suffix)]
+    before = "template <class T> struct Is { static constexpr int k = 0; };"
+    for number, kind in enumerate(names, 1):
+        before += f"template <> struct Is<{kind}> {{ static constexpr int k = {number}; }};"
+    edges = [v + d for v in highest.values() for d in (0, 1)]
+    values = [v for v in edges if v <= highest[kinds[-1]]]
+    right = [1 + names.index(next(k for k in kinds if v <= highest[k])) for v in values]
+    said = "".join(
+        f"o[{n}] = Is<decltype({write.format(v)}{suffix})>::k;" for n, v in enumerate(values)
+    )
+    o = body(said, before=before, threads=1)[1]
+    assert o[: len(values)].tolist() == right
+
+
 @pytest.mark.parametrize(("expression", "value"), FLOATS)
 def test_floats(expression: str, value: float) -> None:
     check(f"float result = {expression}; x[i] = result;", np.float32(value))

@@ -129,7 +129,12 @@ def test_what_only_a_gpu_has_says_what_to_use(
 
 @pytest.mark.parametrize("text", WRONG)
 def test_wrong_statements(text: str) -> None:
-    assert refuse(HEAD + text + " }", errors.KernelCompileError).line == 1
+    """At once, and not when the kernel is asked for, even beside one that is right."""
+    with pytest.raises(errors.KernelCompileError) as caught:
+        compile_source(f"__global__ void right() {{}} {HEAD}{text} }}")
+    assert not isinstance(caught.value, errors.UnsupportedFeatureError)
+    assert caught.value.line == 1
+    assert caught.value.column is not None
 
 
 @pytest.mark.parametrize("source", FILES_WRONG)

@@ -1,0 +1,174 @@
+"""The CUDA device where there is no GPU: on a stand-in for CuPy that does all on the host."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import asyncgpu_tutor as agt
+from asyncgpu_tutor.devices.simulated import SimDevice, SimMachine
+from asyncgpu_tutor.errors import DeviceMismatchError, UsageError
+from tests.laws.kernels import SCALE, scale
+from tests.laws.programs import PROGRAMS, Program
+from tests.laws.test_replayed_programs import run
+
+from . import host_cupy
+from .host_cupy import calls
+
+
+@pytest.fixture(scope="module")
+def devices() -> Iterator[list[Any]]:
+    with host_cupy.opened() as found:
+        yield found
+
+
+@pytest.fixture
+def host(devices: list[Any]) -> Iterator[Any]:
+    with agt.using(devices[0]):
+        yield devices[0]
+
+
+@settings(max_examples=20)
+@given(program=PROGRAMS)
+def test_programs_compute_the_same_in_the_order_of_the_simulated_device(
+    host: Any, program: Program
+) -> None:
+    sim = SimDevice(machine=SimMachine())
+    with agt.using(sim):
+        right = run(program.op().to_host(), sim)
+    assert run(program.op().to_host(), host) == right
+    prepared = program.op().to_host().prepare()
+    graph = prepared.launch().graph_on(agt.create_stream())
+    for captured in (prepared, prepared, graph, graph):
+        assert captured.launch().sync().tolist() == right[0]
+    assert run(prepared.launch(), host) == right
+    assert [kind for kind, _, _ in run(graph.launch(), host)[1]][-1] == "graph"
+
+
+def test_each_wait_asks_for_what_is_waited_for_and_is_a_span(host: Any) -> None:
+    stream = host.create_stream()
+    event = stream.record()
+    waits = [
+        (host.synchronize, ("deviceSynchronize",), "synchronize device"),
+        (
+            stream.synchronize,
+            ("streamSynchronize", stream.ptr),
+            f"synchronize stream {stream.number}",
+        ),
+        (event.synchronize, ("eventSynchronize", event.ptr), "synchronize event"),
+    ]
+    for wait, call, name in waits:
+        calls.clear()
+        wait()
+        assert calls[-1] == call
+        with agt.record(source="events") as trace:
+            wait()
+        assert name in [span.name for span in trace.spans if span.kind == "wait"]
+
+
+def test_an_event_is_done_once_it_is_passed_and_is_used_again(host: Any) -> None:
+    stream, other = host.create_stream(), host.create_stream(urgent=True)
+    event = stream.record()
+    assert (event.done, event.succeeded, stream.done) == (True, True, True)
+    host_cupy.EVENTS.pop(event.ptr)
+    assert (event.done, event.succeeded) == (False, False)
+    host_cupy.EVENTS[event.ptr] = 0.0
+    calls.clear()
+    other.wait_event(event)
+    assert calls == [("streamWaitEvent", other.ptr, event.ptr)]
+    host.free_events.clear()
+    stream.reuse(event)
+    calls.clear()
+    assert other.record() is event
+    assert calls == [("eventRecord", event.ptr, other.ptr)]
+    assert event.stream is other
+    assert (other.cupy.priority, stream.cupy.priority, other.urgent, stream.urgent) == (
+        -5,
+        0,
+        True,
+        False,
+    )
+    with pytest.raises(DeviceMismatchError, match="not a CUDA event"):
+        stream.wait_event(SimDevice().default_stream.record())
+
+
+def test_streams_of_others_are_taken_once(host: Any, devices: list[Any]) -> None:
+    foreign = host_cupy.Stream(non_blocking=True)
+    mine = host.adopt_stream(foreign)
+    assert (mine.ptr, mine.device) == (foreign.ptr, host)
+    assert host.adopt_stream(foreign) is mine
+    assert host.adopt_stream(mine) is mine
+    assert devices[1].adopt_stream(foreign) is None
+    assert devices[1].adopt_stream(mine) is None
+    assert host.adopt_stream(object()) is None
+    assert host.adopt_stream(host_cupy.Stream.null) is host.default_stream
+    with pytest.raises(DeviceMismatchError, match="not a stream of cuda:1"):
+        devices[1].own(mine)
+
+
+def test_a_block_is_given_out_again_to_who_wants_that_size(host: Any) -> None:
+    first = host.malloc(1000, "first", host.default_stream)
+    place = first.ptr
+    del first
+    assert host.malloc(1025, "larger", host.default_stream).ptr != place
+    assert host.malloc(513, "as large", host.default_stream).ptr == place
+    calls.clear()
+    with agt.record(source="events") as trace:
+        kept = host.malloc(512, "new", host.default_stream)
+    assert (kept.name, kept.nbytes, kept.device) == ("new", 512, host)
+    assert "malloc new" in [span.name for span in trace.spans if span.kind == "call"]
+
+
+def test_host_memory_is_pinned_as_the_driver_says(host: Any) -> None:
+    pinned, plain = host.pinned((3, 4), np.dtype(np.float32)), np.zeros(12, np.float32)
+    assert [host.is_pinned(array) for array in (pinned, pinned[1], plain, plain[:0])] == [
+        True,
+        True,
+        False,
+        True,
+    ]
+    mapped = host.map_host(pinned, "m")
+    assert (mapped.ptr, mapped.nbytes, mapped.name) == (pinned.ctypes.data, 48, "m")
+    for other in (pinned[1], pinned.T, plain):
+        with pytest.raises(UsageError, match="a whole pinned array"):
+            host.map_host(other, "m")
+    with agt.record(source="events") as trace:
+        for array in (plain, pinned):
+            agt.h2d(array).sync()
+    copies = [span for span in trace.device_spans if span.kind == "h2d"]
+    assert [span.detail.get("pageable", False) for span in copies] == [True, False]
+
+
+def test_a_copy_to_a_peer_goes_the_direct_way_from_then_on(host: Any, devices: list[Any]) -> None:
+    calls.clear()
+    for _ in range(2):
+        x = agt.full(5, 3.0).sync()
+        there = x.to(devices[1]).sync()
+        assert agt.d2h(there).on(devices[1]).sync().tolist() == [3.0] * 5
+    asked = [call for call in calls if "Peer" in call[0]]
+    assert [name for name, *_ in asked].count("deviceEnablePeerAccess") == 2
+    assert {call[1:] for call in asked if call[0] == "deviceCanAccessPeer"} == {(0, 1), (1, 0)}
+    assert {(to, here) for name, _, to, _, here, *_ in (c for c in asked if "memcpy" in c[0])} == {
+        (1, 0)
+    }
+    with pytest.raises(DeviceMismatchError, match="copy it through the host"):
+        agt.full(5, 3.0).sync().to("sim").sync()
+
+
+async def test_awaiting(host: Any) -> None:
+    assert (await agt.full(5, 2.0).and_then(lambda x: scale(x, 3.0)).to_host()).tolist() == [
+        6.0
+    ] * 5
+
+
+def test_what_is_not_of_this_device_is_refused(host: Any, devices: list[Any]) -> None:
+    function = host.get_function(SCALE.source, "scale")
+    assert host.get_function(SCALE.source, "scale") is function
+    with pytest.raises(DeviceMismatchError, match="not compiled for cuda:0"):
+        host.launch(object(), (1, 1, 1), (1, 1, 1), (), 0, host.default_stream)
+    with pytest.raises(DeviceMismatchError, match="not a stream of cuda:0"):
+        host.launch(function, (1, 1, 1), (1, 1, 1), (), 0, devices[1].default_stream)
+    with pytest.raises(UsageError, match=r"scale\(\) takes 4 arguments"):
+        host.launch(function, (1, 1, 1), (1, 1, 1), (1,), 0, host.default_stream)

@@ -20,7 +20,7 @@ WHOLE = {
     "asyncgpu_tutor": 23_530,
     "asyncgpu_course": 11_690,
     "simgpu": 26_650,
-    "tests": 30_125,
+    "tests": 30_750,
     "course": 47_350,
     "tools": 7_800,
     "benchmarks": 10_315,

@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -14,19 +14,16 @@ from hypothesis import strategies as st
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.errors import CollectiveError, UpstreamError, UsageError
 from tests.asyncgpu_tutor.devices.cuda import host_cupy
-from tests.conftest import open_or_skip
 
-KINDS = ["sim", "on the host", pytest.param("cuda", marks=pytest.mark.gpu)]
+KINDS = ["sim", *host_cupy.KINDS]
 Rank = Callable[[int], agt.DeviceOp[Any]]
 
 
 @pytest.fixture(params=KINDS)
 def ranks(request: pytest.FixtureRequest) -> Iterator[Any]:
     """A group of two, of which the first rank's device is current."""
-    with host_cupy.opened() if "host" in request.param else nullcontext() as stood_in:
-        devices = stood_in or [open_or_skip(f"{request.param}:{number}") for number in range(2)]
-        with agt.using(devices[0]):
-            yield agt.group(*devices)
+    with host_cupy.gpus(request.param, 2) as devices:
+        yield agt.group(*devices)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import importlib
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import count
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -17,9 +17,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices import opening
 from asyncgpu_tutor.run import current
 from simgpu.cuda_c import GlobalMemory, compile_source
+from tests.conftest import open_or_skip
 
 calls: list[tuple[Any, ...]] = []
 HANDLES = count(0x1000, 8)
@@ -356,7 +358,8 @@ def opened() -> Iterator[list[Any]]:
             patch.delattr(package, name.rpartition(".")[2])
         for name, module in modules():
             patch.setitem(sys.modules, name, module)
-        patch.setattr(current, "_devices", dict(current._devices))
+        known = {name: one for name, one in current._devices.items() if one.simulated}
+        patch.setattr(current, "_devices", known)
         streams = set(opening.own_streams)
         yield [current.resolve("cuda:0"), current.resolve("cuda:1")]
         ROOMS.clear()
@@ -364,3 +367,15 @@ def opened() -> Iterator[list[Any]]:
         for name in [name for name in sys.modules if name.startswith(f"{package.__name__}.")]:
             del sys.modules[name]
             delattr(package, name.rpartition(".")[2])
+
+
+KINDS = ["on the host", pytest.param("cuda", marks=pytest.mark.gpu)]
+
+
+@contextmanager
+def gpus(kind: str, count: int) -> Iterator[list[Any]]:
+    """So many devices of a kind, of which the first one is current."""
+    with opened() if kind == "on the host" else nullcontext() as stood_in:
+        found = stood_in or [open_or_skip(f"{kind}:{number}") for number in range(count)]
+        with agt.using(found[0]):
+            yield found[:count]

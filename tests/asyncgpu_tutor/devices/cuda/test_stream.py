@@ -1,5 +1,6 @@
 """A stream knows some things of its events without asking the driver."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -8,7 +9,13 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.errors import DeviceError
 
-pytestmark = pytest.mark.gpu
+from . import host_cupy
+
+
+@pytest.fixture(params=host_cupy.KINDS)
+def cuda(request: pytest.FixtureRequest) -> Iterator[Device]:
+    with host_cupy.gpus(request.param, 1) as (device,):
+        yield device
 
 
 @pytest.fixture
@@ -45,7 +52,7 @@ def test_after_a_wait_for_a_stream_its_events_are_not_asked(stream: Any, asked: 
 
 def test_an_event_behind_the_wait_is_asked_for(stream: Any, asked: list[int]) -> None:
     stream.synchronize()
-    late, other = stream.record(), agt.create_stream().record()
+    late, other = stream.record(), stream.device.create_stream().record()
     for event in (late, other):
         assert event.done in (True, False)
     assert asked == [late.ptr, other.ptr]
@@ -56,7 +63,7 @@ def test_an_event_that_is_recorded_again_counts_from_there(stream: Any, asked: l
     stream.synchronize()
     stream.device.free_events.clear()
     stream.reuse(event)
-    again = agt.create_stream().record()
+    again = stream.device.create_stream().record()
     assert again is event
     assert again.done in (True, False)
     assert asked == [event.ptr]

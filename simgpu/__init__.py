@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from simgpu.gpus import SPECS as SPECS
     from simgpu.graph import Graph as Graph
     from simgpu.graph import Replay as Replay
+    from simgpu.judging.kernel_spec import KernelSpec as KernelSpec
+    from simgpu.judging.kernel_spec import Output as Output
     from simgpu.launches import Launched as Launched
     from simgpu.launches import LoadedKernel as LoadedKernel
     from simgpu.links import Wiring as Wiring
@@ -43,6 +45,7 @@ _HOMES = {
         "device": "Device",
         "gpus": "SPECS",
         "graph": "Graph Replay",
+        "judging.kernel_spec": "KernelSpec Output",
         "launches": "Launched LoadedKernel",
         "links": "Wiring",
         "machine": "Machine",

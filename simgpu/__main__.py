@@ -1,29 +1,89 @@
-"""`python -m simgpu` lists the GPUs that can be simulated; with `--passes FILE`, prints a file's kernels."""
+"""The command line: `simgpu check`, `simgpu judge`, and without a command the GPUs that can be simulated."""
+
+from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
 
-from simgpu.cuda_c import compile_source
-from simgpu.errors import SimGpuError
+from simgpu.cuda_c import compile_source, join_headers
+from simgpu.errors import SimGpuError, UsageError
 from simgpu.gpus import SPECS
+
+_CHECK = """Says of each kernel of a file whether it can be read, and launches it as FILE_spec.py says.
+Exit code: 0 all is well, 1 something is wrong, 2 a file or a spec cannot be used, 3 nothing is wrong, but not
+every kernel could be read."""
+_JUDGE = """Judges an answer, which is only ever interpreted: values at sizes and seeds that it can't know,
+hazards, and modelled time beside the baseline's. Exit code: 0 accepted, 1 rejected, 2 a file or the spec
+cannot be used, 3 undecided: it needs what simgpu doesn't have, or more time or memory than it may take."""
 
 
 def command_line() -> None:
-    """Print a line for each GPU, or each kernel of a file as the interpreter has it between its passes."""
-    parser = argparse.ArgumentParser("python -m simgpu", description=command_line.__doc__)
-    parser.add_argument("--passes", metavar="FILE", type=Path, help="a source in CUDA C")
-    file = parser.parse_args().passes
-    if file is not None:
+    """Run a command, and end with its exit code."""
+    parser = argparse.ArgumentParser("simgpu", description=__doc__)
+    parser.add_argument(
+        "--passes", metavar="FILE", type=Path, help="how a file's kernels are lowered"
+    )
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    check = commands.add_parser("check", help="read a file, launch its kernels", description=_CHECK)
+    check.add_argument("file", type=Path, help="CUDA C")
+    check.add_argument("--spec", type=Path, help="by default FILE_spec.py, if it is there")
+    check.add_argument(
+        "-I", dest="include", type=Path, action="append", default=[], help="of headers"
+    )
+    check.add_argument("--draft", action="store_true", help="print a first spec for the file")
+    judge = commands.add_parser("judge", help="judge an answer", description=_JUDGE)
+    judge.add_argument("spec", type=Path, help="a spec with a reference")
+    judge.add_argument("answer", type=Path, help="CUDA C")
+    judge.add_argument("--kernel", help="the one that is asked for, if the spec has several")
+    judge.add_argument("--baseline", type=Path, help="by default the kernel's file beside the spec")
+    judge.add_argument("--seed", type=int, help="of an earlier verdict, to judge the same again")
+    judge.add_argument("--seconds", type=float, default=60, help="limit of time (60)")
+    judge.add_argument("--megabytes", type=int, default=1024, help="limit of memory (1024)")
+    for command in (check, judge):
+        command.add_argument("--json", action="store_true", help="print JSON")
+    asked = parser.parse_args()
+    try:
+        code, said = _run(asked)
+    except (OSError, UnicodeDecodeError, SimGpuError) as error:
+        code, said = 2, f"{error}"
+    print(said, file=sys.stderr if code == 2 else sys.stdout)
+    sys.exit(code)
+
+
+def _run(asked: argparse.Namespace) -> tuple[int, str]:
+    """The exit code of a command, and what it says."""
+    if asked.command == "judge":
+        from simgpu.judging.judge import CODES, judge_kernel
+
+        names = ("spec", "answer", "baseline", "kernel", "seed", "seconds", "megabytes")
+        found = judge_kernel(**{name: getattr(asked, name) for name in names})
+        text = (
+            json.dumps(found, indent=2)
+            if asked.json
+            else f"{found['verdict']}: {found['sentence']}"
+        )
+        return CODES[found["verdict"]], text
+    if asked.command == "check":
+        from simgpu.judging import checking, draft
+
+        if asked.draft:
+            text = draft.drafted(join_headers(str(asked.file), asked.include), asked.file.name)
+            return 0 if text else 2, text or f"no kernel of {asked.file} can be read"
+        report = checking.check_file(asked.file, asked.spec, asked.include)
+        lines = "\n".join(checking.check_words(report))
+        return report["code"], json.dumps(report, indent=2) if asked.json else lines
+    if asked.passes is not None:
         try:
-            program = compile_source(file.read_text(encoding="utf-8-sig"))
+            program = compile_source(asked.passes.read_text(encoding="utf-8-sig"))
         except (OSError, UnicodeDecodeError, SimGpuError) as error:
-            sys.exit(f"{file} cannot be read as CUDA C: {error}")
-        print("\n\n".join(map(program.passes, program.kernels)))
-        return
-    for name, spec in SPECS.items():
-        gigabytes = spec.memory_bytes / 1e9
-        print(f"{name:<8} {spec.name}: {spec.sms} SMs, {gigabytes:.0f} GB")
+            raise UsageError(f"{asked.passes} cannot be read as CUDA C: {error}") from error
+        return 0, "\n\n".join(map(program.passes, program.kernels))
+    rows = (
+        f"{k:<8} {s.name}: {s.sms} SMs, {s.memory_bytes / 1e9:.0f} GB" for k, s in SPECS.items()
+    )
+    return 0, "\n".join(rows)
 
 
 if __name__ == "__main__":

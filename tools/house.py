@@ -63,7 +63,7 @@ KINDS = {
         "what all of them use": ("types", "data", "errors"),
     },
     "simgpu": {
-        "what you type": ("__main__",),
+        "what you type": ("__main__", "pytest_plugin", "judging"),
         "what a program calls": ("arrays", "collectives", "device", "graph", "stream", "memory"),
         "what runs when": ("machine", "engine", "queues", "interrupts"),
         "what goes wrong between streams": ("order", "adversary"),

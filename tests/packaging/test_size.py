@@ -19,8 +19,8 @@ from tests.tools import PACKAGES, ROOT
 WHOLE = {
     "asyncgpu_tutor": 23_530,
     "asyncgpu_course": 11_690,
-    "simgpu": 26_650,
-    "tests": 30_750,
+    "simgpu": 26_760,
+    "tests": 31_450,
     "course": 47_350,
     "tools": 7_800,
     "benchmarks": 10_315,
@@ -51,6 +51,7 @@ ROOMS = {
     "simgpu/cuda_c/run": 1_000,
     "simgpu/cuda_c/syntax": 2_500,
     "simgpu/cuda_c/text": 1_280,
+    "simgpu/judging": 770,
     "simgpu/report": 500,
 }
 

@@ -122,7 +122,7 @@ class Program:
             plain = [f for f in known if f.template is None and f.body is not None]
             if function.kernel and function in plain and len(plain) == 1:
                 self._compile_early(function)
-        if len(self._refused) == 1 and not self._compiled:
+        if len(self._refused) == len(self.heads) == 1:
             raise next(iter(self._refused.values()))
 
     def _compile_early(self, function: ast.FunctionDecl) -> None:
@@ -138,6 +138,12 @@ class Program:
     def kernels(self) -> Mapping[str, KernelSignature]:
         """The kernels that are compiled, by name; templates as far as they have been asked for."""
         return {kernel.signature.name: kernel.signature for kernel in self._compiled.values()}
+
+    @property
+    def heads(self) -> list[ast.FunctionDecl]:
+        """The declarations of all kernels of the file, templates among them."""
+        of_name = self._file.functions.values()
+        return [f for found in of_name for f in found if f.kernel and f.template != []]
 
     def twin(self) -> Program:
         """The same program with variables of its own, as a second module on a device has them."""

@@ -1,0 +1,1 @@
+"""Kernels held against a spec: `simgpu check` for their authors, `simgpu judge` for graders, and pytest."""

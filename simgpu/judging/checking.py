@@ -1,0 +1,111 @@
+"""`simgpu check`: what of a file can be read, and whether it does what its spec says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from simgpu.cuda_c import compile_source, device_part, join_headers
+from simgpu.cuda_c.text.source import Source
+from simgpu.errors import KernelCompileError, UnsupportedFeatureError
+from simgpu.judging.kernel_spec import SPEC_ENDING, load_specs
+from simgpu.judging.trial import MAIN, Trials
+
+
+def check_file(
+    file: Path, spec: Path | None = None, include: Sequence[Path] = ()
+) -> dict[str, Any]:
+    """Read a file, and launch its kernels as its spec says: the one beside it, if none is named.
+
+    The report is what `simgpu check --json` prints. Its `code`: 0 all is well, 1 something is wrong, 2 there
+    is no kernel, 3 nothing is wrong, but not every kernel could be read.
+    """
+    text, tried = join_headers(str(file), include), dict[str, Trials]()
+    kernels, missing = kernels_read(text, file.name), device_part(text).missing
+    beside = file.with_name(file.stem + SPEC_ENDING)
+    spec = spec or (beside if beside.is_file() else None)
+    for one in () if spec is None else load_specs(spec):
+        trials = tried[one.kernel] = Trials(one, text, Path(str(spec)).resolve(), file.name)
+        for n in [*one.awkward_sizes(), *sorted(one.sizes)]:
+            trials.at(n)
+            if trials.complaints and not trials.sizes:
+                break  # it cannot be read at any size
+    kinds = {kernel["state"] for kernel in kernels}
+    kinds |= {wrong.kind for trials in tried.values() for wrong in trials.complaints}
+    unread = bool(kinds & {"unsupported", "UnsupportedFeatureError"})
+    wrong = kinds - {"read", "unsupported", "UnsupportedFeatureError"}
+    told = {name: trials.as_dict() for name, trials in tried.items()}
+    return {
+        "file": file.name, "code": 1 if wrong else 2 if not kernels else 3 * unread, "kernels": kernels,
+        "missing": list(missing), "spec": spec and spec.name, "trials": told,
+    }  # fmt: skip
+
+
+def check_words(report: dict[str, Any]) -> Iterator[str]:
+    """The lines of a report for people."""
+    file = report["file"]
+    for kernel in report["kernels"]:
+        why = f": {kernel['why']}" if kernel["why"] else ""
+        yield f"{kernel['file']}:{kernel['line']}: {kernel['name']}: {kernel['state']}{why}"
+    if not report["kernels"]:
+        yield f"{file}: there is no __global__ function in it"
+    if report["missing"]:
+        yield f"{file}: not found: {', '.join(report['missing'])} (-I FOLDER says where)"
+    if report["spec"] is None:
+        yield f"nothing was launched: `simgpu check --draft {file}` drafts a spec"
+    for name, trials in report["trials"].items():
+        at = ", ".join(map(str, trials["sizes"])) or "no size"
+        us = f", {trials['measured']['us']:.1f} us at the last" if trials["measured"] else ""
+        yield f"{name}: launched at n = {at}{us}" + ": all right" * (not trials["complaints"])
+        for n, why in trials["left_out"].items():
+            yield f"    left out n = {n}: {why}"
+        for wrong in trials["complaints"]:
+            yield f"    {wrong['kind']} at n = {', '.join(map(str, wrong['sizes']))}: {wrong['message']}"
+
+
+def kernels_read(text: str, name: str) -> list[dict[str, Any]]:
+    """How each kernel of a text is read; `name` is what messages call its file.
+
+    Its `state` is "read"; "unsupported", a GPU runs it and simgpu doesn't; or "refused", as by a compiler.
+    Of a template, the instances that the file launches are tried, or else a guess.
+    """
+
+    def reading(kernel: str, line: int, error: KernelCompileError | None) -> dict[str, Any]:
+        file, line = Source(text).place(line)
+        state = "unsupported" if isinstance(error, UnsupportedFeatureError) else "refused"
+        why = "" if error is None else str(error).replace(MAIN, name).split("\n")[0]
+        state = "read" if error is None else state
+        return {
+            "name": kernel,
+            "file": file.replace(MAIN, name),
+            "line": line,
+            "state": state,
+            "why": why,
+        }
+
+    found: list[dict[str, Any]] = []
+    try:
+        program = compile_source(text)
+    except KernelCompileError as error:
+        code = device_part(text)
+        for kernel in code.kernels:
+            at = re.search(rf"\b{re.escape(kernel)}\s*\(", code.text)
+            line = code.text.count("\n", 0, at.start() if at else 0) + 1
+            found.append(reading(kernel, line, error))
+        return found
+    for head in program.heads:
+        instances = {head.name: None}
+        if head.template is not None:
+            launched = re.findall(rf"\b{head.name}\s*<((?!<)[^;{{}}]*?)>\s*<<<", text)
+            guess = ("float" if p.type is None else "32" for p in head.template if not p.default)
+            instances = {f"{head.name}<{args}>": None for args in launched or [", ".join(guess)]}
+        for kernel in instances:
+            error = None
+            try:
+                program.kernel(kernel)
+            except KernelCompileError as refused:
+                error = refused
+            found.append(reading(kernel, head.at.line, error))
+    return found

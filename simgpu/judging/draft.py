@@ -1,0 +1,66 @@
+"""A first spec for a file, from the signatures of its kernels: `simgpu check --draft FILE.cu`."""
+
+import re
+
+from simgpu.cuda_c import KernelParameter, compile_source
+from simgpu.judging.checking import kernels_read
+
+_SHAPES = {1: "[1000], block=256", 2: "[60], block=(16, 16)", 3: "[20], block=(8, 8, 4)"}
+_HEAD = '''"""How {0} is launched, and what it computes: for `simgpu check {0}`, and for pytest."""
+
+import numpy as np
+
+from simgpu import KernelSpec, Output
+'''
+_SPEC = """
+
+def {stem}_arguments(n, random):
+    return {{
+{lines}    }}
+
+
+# Uncomment it, and pass it as the third argument, so that values are compared:
+# def {stem}_expected({inputs}):
+#     return {{{outputs}}}
+
+
+{stem} = KernelSpec("{kernel}", {stem}_arguments, sizes={shape})
+"""
+
+
+def drafted(text: str, name: str) -> str:
+    """The text of a spec file for all kernels of a text that can be read; nothing if there are none."""
+    read = [kernel["name"] for kernel in kernels_read(text, name) if kernel["state"] == "read"]
+    return "".join([_HEAD.format(name), *(_spec(text, kernel) for kernel in read)]) if read else ""
+
+
+def _spec(text: str, kernel: str) -> str:
+    compiled, stem = compile_source(text).kernel(kernel), re.split(r"[<(]", kernel)[0]
+    words = re.split(r"\b__global__\b", re.split(rf"\b{stem}\s*\(", text, maxsplit=1)[-1])[0]
+    axes = max(k for k, axis in enumerate("xyz", 1) if axis == "x" or f"Idx.{axis}" in words)
+    parameters, codes, written = compiled.signature.parameters, dict[str, str](), list[str]()
+    for parameter, variable in zip(parameters, compiled.code.parameters, strict=True):
+        name = parameter.name
+        written += [name] if parameter.pointer and variable.origin.has("written") else []
+        # `x[i] += 1` and `atomicAdd(&x[i], 1)` change what is there. Of other ways the check will tell.
+        changes = rf"\b{name}\s*\[[^;]*?\]\s*[-+*/%&|^]=|\batomic\w+\(\s*&?\s*{name}\b"
+        fills = name in written and not re.search(changes, words)
+        codes[name] = _value(parameter, "n" if axes == 1 else f"n**{axes}", fills)
+    lines = "".join(f'        "{name}": {code},\n' for name, code in codes.items())
+    inputs = ", ".join(name for name, code in codes.items() if code[:6] != "Output")
+    outputs = ", ".join(f'"{name}": ...' for name in written)
+    given = {"kernel": kernel, "stem": re.sub(r"\W+", "_", kernel).strip("_"), "lines": lines}
+    return _SPEC.format(**given, inputs=inputs, outputs=outputs, shape=_SHAPES[axes])
+
+
+def _value(parameter: KernelParameter, count: str, fills: bool) -> str:
+    dtype, vector = parameter.dtype, re.fullmatch(r"[a-z]+([234])", parameter.ctype)
+    if dtype is None or parameter.ctype.endswith("*"):
+        return "None" if parameter.pointer else f"np.zeros((), {parameter.record!r})[()]"
+    if not parameter.pointer:
+        return "n" if dtype.kind in "iu" else "1.5"
+    lengths = f"({count}, {vector[1]})" if vector else count
+    if fills:
+        return f"Output({lengths}, np.{dtype.name})"
+    drawn = f"random({lengths})" if dtype.kind == "f" else f"integers(0, 2, {lengths})"
+    return f"random.{drawn}.astype(np.{dtype.name})"

@@ -1,0 +1,187 @@
+"""`simgpu check`: what is read, and whether it does what its spec says."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from simgpu.__main__ import command_line
+from simgpu.judging.draft import drafted
+from simgpu.judging.kernel_spec import KernelSpec, SpecError, load_specs
+
+from .conftest import KERNEL, SPEC
+
+Check = Callable[..., str]
+
+
+@pytest.fixture
+def check(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Check:
+    def run(*words: object, code: int = 0) -> str:
+        monkeypatch.setattr(sys, "argv", ["simgpu", "check", *map(str, words)])
+        with pytest.raises(SystemExit) as ended:
+            command_line()
+        said = capsys.readouterr()
+        assert ended.value.code == code, said
+        return said.err if code == 2 else said.out
+
+    return run
+
+
+def test_a_right_kernel_is_launched_at_awkward_sizes(folder: Path, check: Check) -> None:
+    said = check(folder / "mine.cu").splitlines()
+    assert said[0] == "mine.cu:4: block_sums: read"
+    assert said[1].startswith("block_sums: launched at n = 1, 13, 255, 256, 257, 521, 1000, 1.")
+    assert said[1].endswith("us at the last: all right")
+    assert said[2:] == ["    left out n = 0: no thread to launch"]
+
+
+WRONG = {
+    "races": ("        __syncthreads();\n", "", "RaceError", 9, "writes, without a __syncthreads()"),
+    "values": ("half = 128", "half = 64", "ValuesError", None, "'sums'[0] is "),
+    "bounds": ("i < n ?", "i <= n ?", "OutOfBoundsError", 7, "reads 'x'[1], which is out of bounds"),
+    "unset reads": ("i < n ? x[i] : 0.0f", "x[i]", "OutOfBoundsError", 7, "'x'"),
+    "unset shared": ("part[t] = i < n ? x[i] : 0.0f", "if (i < n) part[t] = x[i]", "UninitialisedReadError",
+                     10, "reads 'part'[1], which nothing"),
+    "barriers": ("        __syncthreads();\n", "        if (t < half) __syncthreads();\n", "BarrierError", 9,
+                 "__syncthreads"),
+    "unwritten": ("if (t == 0)", "if (t == 0 && n > 500)", "UnwrittenError", None,
+                  "nothing has written 'sums'[0] (1 of 1 are unwritten)"),
+    "inputs": ("const float* x, float* sums) {", "float* x, float* sums) { if (threadIdx.x == 0 && n) x[0] = 7;",
+               "InputChangedError", None, "'x'[0] was changed, and is no output"),
+    "no such kernel": ("block_sums", "blocksums", "KernelCompileError", None, "mine.cu has no kernel"),
+    "refused": ("plus(", "minus(", "KernelCompileError", 10, "mine.cu:10:33: error"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_mistake_is_told_with_the_line_of_the_file(name: str, folder: Path, check: Check) -> None:
+    old, new, kind, line, words = WRONG[name]
+    assert old in KERNEL
+    (folder / "mine.cu").write_text(KERNEL.replace(old, new))
+    report = json.loads(check(folder / "mine.cu", "--json", code=1))
+    wrong = report["trials"]["block_sums"]["complaints"][0]
+    assert (wrong["kind"], wrong["line"]) == (kind, line)
+    assert words in wrong["message"]
+    assert wrong["file"] == ("mine.cu" if line else None)
+    assert words in check(folder / "mine.cu", code=1)
+
+
+def test_a_mistake_in_a_header_has_the_header_s_line(folder: Path, check: Check) -> None:
+    header = folder / "parts" / "half.cuh"
+    header.write_text(
+        header.read_text().replace(
+            "{ return a + b", "{\nint k = 1 / 0 * threadIdx.x;\nreturn a + b"
+        )
+    )
+    report = json.loads(check(folder / "mine.cu", "--json", code=1))
+    wrong = report["trials"]["block_sums"]["complaints"][0]
+    assert (wrong["file"], wrong["line"]) == ("half.cuh", 3)
+
+
+MIXED = """template <typename T, int B> __global__ void scale(T* x) { x[threadIdx.x] *= B; }
+template <typename T> __global__ void guessed(T* x) { x[threadIdx.x] = 1; }
+__global__ void unread() { asm("nop;"); }
+void host() { scale<double, 32><<<1, 32>>>(0); }
+"""
+
+
+def test_each_kernel_has_a_line_and_what_only_a_gpu_runs_a_code(
+    tmp_path: Path, check: Check
+) -> None:
+    (tmp_path / "mixed.cu").write_text('#include "absent.h"\n' + MIXED)
+    said = check(tmp_path / "mixed.cu", code=3).splitlines()
+    assert said[:2] == ["mixed.cu:2: scale<double, 32>: read", "mixed.cu:3: guessed<float>: read"]
+    assert said[2].startswith(
+        "mixed.cu:4: unread: unsupported: mixed.cu:4:28: error: inline assembly"
+    )
+    assert said[3] == "mixed.cu: not found: absent.h (-I FOLDER says where)"
+    assert said[4].endswith("`simgpu check --draft mixed.cu` drafts a spec")
+
+
+def test_files_and_specs_that_cannot_be_used(folder: Path, check: Check) -> None:
+    assert "No such file" in check(folder / "none.cu", code=2)
+    (folder / "host.cu").write_text("int main() {}\n")
+    assert "no __global__ function" in check(folder / "host.cu", code=2)
+    for text, words in {
+        "import numpy": "has no KernelSpec",
+        "1 +": "SyntaxError",
+        "a = 1\nb = c": "other.py:2: NameError",
+        SPEC.replace("Output(", "Output(-"): "other.py",
+        SPEC.replace("return np.pad", "return None and np.pad"): "the reference",
+        SPEC.replace('"block_sums", ', '"block_sums", sizes=[-1], arguments=').replace(
+            ", expected)", ")"
+        ): "sizes",
+    }.items():
+        (folder / "other.py").write_text(text)
+        assert words in check(folder / "mine.cu", "--spec", folder / "other.py", code=2)
+
+
+def test_a_spec_s_own_error_leaves_an_awkward_size_out_and_says_so(
+    folder: Path, check: Check
+) -> None:
+    text = SPEC.replace("    return np", "    assert n > 20, 'too small'\n    return np")
+    (folder / "mine_spec.py").write_text(text)
+    said = check(folder / "mine.cu")
+    assert "    left out n = 13: mine_spec.py:10: AssertionError: too small" in said
+    (folder / "mine_spec.py").write_text(text.replace("> 20", "> 2000"))
+    assert check(folder / "mine.cu", code=2).strip() == "mine_spec.py:10: AssertionError: too small"
+
+
+def test_a_draft_runs_as_it_is(tmp_path: Path, check: Check) -> None:
+    kernels = """__global__ void add(const int* a, int* sums, float* y, float by, int n) {
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (i < n) { atomicAdd(&sums[i], a[i]); y[i] = by; } }
+    __global__ void turn(const float4* a, float4* b, int n) {
+        int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y * blockDim.y + threadIdx.y;
+        if (i < n && j < n) b[i * n + j] = a[j * n + i]; }
+    """
+    (tmp_path / "two.cu").write_text(kernels)
+    draft = check(tmp_path / "two.cu", "--draft")
+    (tmp_path / "two_spec.py").write_text(draft)
+    assert '"y": Output(n, np.float32)' in draft
+    said = check(tmp_path / "two.cu")
+    assert said.count("all right") == 2
+    assert "turn: launched at n = 1, 13, 15, 16, 17, 37, 60" in said
+    assert drafted(kernels.replace("__global__", "__device__"), "two.cu") == ""
+
+
+CASES = """import numpy as np
+from simgpu import KernelSpec, Output
+
+def same(n, random):
+    x = random.random(n)
+    return {"n": n, "x": x, "y": x}
+
+def tables(n, random):
+    return {"n": n, "out": Output((n, 2), np.int16), "table": random.integers(0, 9, 4).astype(np.int32)}
+
+specs = [
+    KernelSpec("twice", same, lambda n, x, y: {"y": x * 2}, block=lambda n: 32, awkward=[0, 33], gpu="t4"),
+    KernelSpec("rows", tables, lambda n, table: np.tile(table[:2], (n, 1)), sizes=[40], grid=lambda n: n,
+               block=(2, 1), shared=lambda n: 16),
+]
+"""
+
+
+def test_aliases_variables_shapes_and_shared_memory(tmp_path: Path, check: Check) -> None:
+    (tmp_path / "cases.cu").write_text("""__constant__ int table[4];
+    __global__ void twice(int n, const double* x, double* y) {
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (i < n) y[i] = x[i] * 2; }
+    __global__ void rows(int n, short* out) {
+        extern __shared__ int s[];
+        s[threadIdx.x] = table[threadIdx.x];
+        out[blockIdx.x * 2 + threadIdx.x] = s[threadIdx.x]; }""")
+    (tmp_path / "cases_spec.py").write_text(CASES)
+    said = check(tmp_path / "cases.cu")
+    assert said.count("all right") == 2
+    assert "twice: launched at n = 33, 1000" in said
+
+
+def test_a_spec_is_refused_where_it_is_written(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="at least one"):
+        KernelSpec("k", lambda n, r: {}, sizes=[])
+    with pytest.raises(SpecError, match="no Python file"):
+        load_specs(tmp_path / "mine.cu")

@@ -19,7 +19,7 @@ from tests.tools import PACKAGES, ROOT
 WHOLE = {
     "asyncgpu_tutor": 23_530,
     "asyncgpu_course": 11_690,
-    "simgpu": 26_760,
+    "simgpu": 26_790,
     "tests": 31_450,
     "course": 47_350,
     "tools": 7_800,

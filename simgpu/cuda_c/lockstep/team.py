@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from simgpu.cuda_c.memory.addresses import Addresses
     from simgpu.cuda_c.memory.copies import Copies
     from simgpu.cuda_c.memory.messages import Lanes, Messages
+    from simgpu.cuda_c.memory.phases import Phases
 
 Extent3 = tuple[int, int, int]
 TURN = 2000  # clocks, about 1 us, which is also what a look at memory takes
@@ -204,6 +205,7 @@ class Team:
         # When each lane last looked at what others may have written; once somebody fences, what it knows.
         self.fetched: NDArray[np.int64] | None = None
         self.lanes: Lanes | None = None
+        self.phases: Phases | None = None  # its barriers that have phases, once there is one
         self.heard: NDArray[np.int64] | None = (
             None  # who wrote what each lane polled last, and when
         )

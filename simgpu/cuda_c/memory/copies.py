@@ -16,9 +16,9 @@ each of thousands of threads is slow.
 That a copy has arrived isn't enough, one also has to know. It writes at some moment between its start and the
 wait, so the race detector hears of it at both ends. The first write is its thread's, and finds who still
 reads the buffer. The second one is its thread's, too, if that thread has waited for its own group: others
-need a barrier behind that. If a barrier counts the copy, it's a write by nobody (`ENGINE`), and only threads
-that waited for the phase have been told of it. What would break all this is a group number that goes down,
-or an owner whose number is given to another one while there are marks of it.
+need a barrier behind that. If a barrier counts the copy, it's a write by nobody (`COUNTED_COPY`), and only
+threads that waited for the phase have been told of it. What would break all this is a group number that goes
+down, or an owner whose number is given to another one while there are marks of it.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from simgpu.cuda_c.memory.pointers import MaskedAccess
 from simgpu.errors import RaceError
 
 if TYPE_CHECKING:
+    from simgpu.cuda_c.memory.phases import PhasedBarrier
     from simgpu.cuda_c.memory.regions import ByteRegion
 
 _BITS = 32  # of a mark that are the number of a group; those above are the owner's
 _GROUP = (1 << _BITS) - 1
-_NOBODY = np.zeros(0, np.int64)
 
 
 class CopyMarks:
@@ -91,6 +91,7 @@ class Copies:
         self.committed, self.done = np.zeros(1, np.int64), np.zeros(1, np.int64)
         self.under_way: list[Flight] = []
         self.bound: OwnedCopy | None = None  # of the copy at hand; else it is its thread's own
+        self.counted: dict[int, PhasedBarrier] = {}  # the barriers that are owners
         self._first: dict[Team, int] = {}
         self._free: dict[
             int, list[int]
@@ -214,9 +215,12 @@ class Copies:
         marks = region.marks
         if marks is None:
             return
-        for known, way in ((marks.into, "to"), (marks.out_of if writes else None, "from")):
-            found: NDArray[np.int64] = _NOBODY if known is None else known.take(words)
-            bad: NDArray[np.bool_] = (found & _GROUP) > self.done.take(found >> _BITS)
+        known = (marks.into, "to"), (marks.out_of if writes else None, "from")
+        for of, way in known:
+            if of is None:
+                continue
+            found: NDArray[np.int64] = np.asarray(of.take(words), np.int64)
+            bad = np.asarray((found & _GROUP) > self.done.take(found >> _BITS))
             if bad.any():
                 at = tuple(int(k) for k in np.unravel_index(int(bad.argmax()), bad.shape))
                 lane = int(a.mask.index[at[-2] if a.mask.n > 1 else 0])
@@ -261,6 +265,9 @@ class Copies:
 
     def _why(self, team: Team, lane: int, owner: int, group: int) -> str:
         """What is missing until a copy has arrived."""
+        barrier = self.counted.get(owner)
+        if barrier is not None:
+            return f"and {barrier.lacks}: wait for that phase first"
         own, _ = self._name(team, lane, owner)
         who = "this thread" if own else "that thread"
         committed, done = int(self.committed[owner]), int(self.done[owner])

@@ -35,6 +35,8 @@ _ALL = -1
 _MANY = 64  # that publish in one instruction
 # Of so many exceptions in a message, those of a block become one time of that block.
 _SETTLED = 2048
+# This and what is above are no threads, but copies that a barrier with phases counts.
+COUNTED_COPY = 1 << 60
 
 
 class Known:
@@ -58,12 +60,13 @@ class Known:
         for key in self.later.keys() & other.later.keys():
             later[key] = max(self.later[key], other.later[key])
         columns = len(row)
-        kept = {key: t for key, t in later.items() if t > row[_block(key) % columns]}
+        copies = {key: t for key, t in later.items() if key >= COUNTED_COPY}
+        kept = {k: t for k, t in later.items() if k < COUNTED_COPY and t > row[_block(k) % columns]}
         if len(kept) > _SETTLED:
             for key, time in kept.items():
                 row[_block(key) % columns] = max(row[_block(key) % columns], time)
             kept = {}
-        return Known(row, kept)
+        return Known(row, kept | copies)
 
     def tells(
         self, threads: NDArray[np.int64] | None, when: NDArray[np.int64]
@@ -71,7 +74,7 @@ class Known:
         """Tell whether it knows of what these threads did at these times, or anybody did."""
         if threads is None:
             return max(int(self.row.max()), *self.later.values(), 0) >= when
-        out = self.row[(threads >> 10) % len(self.row)] >= when
+        out = (self.row[(threads >> 10) % len(self.row)] >= when) & (threads < COUNTED_COPY)
         for k in np.flatnonzero(~out).tolist() if self.later else ():
             who = int(threads[k])
             out[k] = max(self.later.get(who, 0), self.later.get(-1 - (who >> 5), 0)) >= when[k]
@@ -263,6 +266,42 @@ class Messages:
             return made[key]
 
         return release
+
+    def offer(self, t: Team, lanes: NDArray[np.int64]) -> Known:
+        """Put together all that lanes of one block know and did until now: an arrival tells it."""
+        mine, layout, row = _of(t), t.layout, np.zeros(self._columns, np.int64)
+        block, later = int(t.thread_id[lanes[0]]) >> 10, dict[int, int]()
+        met, with_warp = (
+            np.broadcast_to(x, layout.lanes)[lanes] for x in (t.block_time, t.warp_time)
+        )
+        row[block % self._columns] = t.clock if len(lanes) == layout.threads else met.max()
+        if len(lanes) < layout.threads:
+            for warp in np.unique(layout.warp[lanes]).tolist():
+                here = lanes[layout.warp[lanes] == warp]
+                name, whole = (
+                    -1 - (int(t.thread_id[here[0]]) >> 5),
+                    np.count_nonzero(layout.warp == warp),
+                )
+                later[name] = t.clock if len(here) == whole else int(with_warp.max())
+                later |= (
+                    {} if len(here) == whole else dict.fromkeys(t.thread_id[here].tolist(), t.clock)
+                )
+        if t.met is not None:
+            times = t.met[0]
+            for row_of, k in np.argwhere(times[lanes] > 0).tolist():
+                lane = int(lanes[row_of])
+                other = int(t.thread_id[lane - layout.lane[lane] + k])
+                later[other] = max(later.get(other, 0), int(times[lane, k]))
+        out = Known(row, later)
+        for one in {id(one): one for one in mine.known[lanes].tolist() if one is not None}.values():
+            out = out.join(one)
+        return out
+
+    def learn(self, t: Team, lanes: NDArray[np.int64], news: Known) -> None:
+        """Lanes of one block know what was told at a barrier with phases."""
+        mine = _of(t)
+        Lanes.add(mine.known, lanes.tolist(), news)
+        mine.learnt.add(int(t.layout.block[lanes[0]]))
 
     def told(
         self, t: Team, lanes: Any, theirs: Any, when: Any, seen: bool = False

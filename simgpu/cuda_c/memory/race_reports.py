@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from simgpu.cuda_c.memory.messages import COUNTED_COPY
 from simgpu.cuda_c.memory.pointers import MaskedAccess
 from simgpu.errors import RaceError
 
@@ -46,6 +47,8 @@ def report_race(
     if writes and did == "writes" and not any(flags):
         places = " (each of the two may need a place of its own)"
     text, index, bound = memory.element(a.name, int(cells[k]), a.size)
+    if theirs >= COUNTED_COPY:
+        _report_copy(memory, a, lane, theirs, writes, text, index, bound)
     who = f"thread {team.launch.thread_name(theirs & 1023)}"
     if mine == theirs:
         who, did = "other threads", re.sub(r"^(read|write|update)s", r"\1", did)
@@ -71,6 +74,22 @@ def report_race(
     cure = cure.format(release=word.format("release"), acquire=word.format("acquire"))
     text = f"{verb} {text} in {space} memory, which {who} {did}{places}, {cure}"
     team.fault(RaceError, a.site.at, lane, text, array=a.name, index=index, bound=bound)
+
+
+def _report_copy(
+    memory: ByteRegion, a: MaskedAccess, lane: int, theirs: int, writes: bool, text: str, index: int,
+    bound: int,
+) -> NoReturn:  # fmt: skip
+    """As `report_race`, if the other one is a copy that a barrier with phases counts."""
+    copies = a.team.launch.copies
+    assert copies is not None
+    barrier = copies.counted[theirs - COUNTED_COPY]
+    verb, space = "writes" if writes else "reads", "shared" if memory.shared else "global"
+    text = (
+        f"{verb} {text} in {space} memory, to which an asynchronous copy was made that {barrier.name} "
+        f"counts, and this thread has not waited for that phase of it (phase {barrier.phase} is at hand)"
+    )
+    a.team.fault(RaceError, a.site.at, lane, text, array=a.name, index=index, bound=bound)
 
 
 def _cure_in_a_block(team: Team, theirs: int, in_a_warp: bool) -> str:

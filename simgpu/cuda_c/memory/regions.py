@@ -51,6 +51,8 @@ class ByteRegion(Named):
         self._shadow: Shadow | None = None
         self.watched = True  # whether reads are remembered
         self.marks: CopyMarks | None = None  # of asynchronous copies (`copies`)
+        # For each word of 8 bytes which barrier with phases it is (`phases`), and 0 if none.
+        self.phased: NDArray[np.int64] | None = None
         self.views: dict[str, NDArray[Any]] = {}
 
     @property
@@ -207,6 +209,14 @@ class ByteRegion(Named):
         self.mark(a)
 
     def cells(self, a: MaskedAccess) -> Words:
+        view, part = self.reached(a)
+        # Whatever the pointer is called here, the memory is known by where it is.
+        key = view.__array_interface__["data"][0]
+        self.meter.atomic(a.site, a.mask, part, a.size, self.shared, key)
+        return view, part
+
+    def reached(self, a: MaskedAccess) -> Words:
+        """As `cells`, without a price."""
         self.locate(a)
         within = a.part + a.shift
         self.place(a, True)
@@ -217,11 +227,7 @@ class ByteRegion(Named):
         a.team.clock += 1
         self.note_write(a, within, None, True)
         self.mark(a)
-        view = self.flat(a.scalar)
-        # Whatever the pointer is called here, the memory is known by where it is.
-        key = view.__array_interface__["data"][0]
-        self.meter.atomic(a.site, a.mask, a.part, a.size, self.shared, key)
-        return view, a.part
+        return self.flat(a.scalar), a.part
 
     def _meet_copies(self, a: MaskedAccess, within: Any, writes: bool) -> None:
         """Hold an access against the asynchronous copies that are under way, of which it may be one."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from simgpu.cuda_c.lockstep.masks import varies
 from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.memory.messages import COUNTED_COPY
 from simgpu.cuda_c.memory.pointers import MaskedAccess
 from simgpu.cuda_c.memory.races import Changes
 from simgpu.cuda_c.memory.regions import ByteRegion
@@ -56,6 +57,7 @@ class SharedRegion(ByteRegion):
         super().__init__(nbytes, cell, data, team.meter)
         self.written: NDArray[np.uint8] | None = np.zeros_like(self.data)
         self.dirty = 0  # the parts that have been written in this interval (`_pieces_within`)
+        self.lasting = 0  # those that copies have written of which no barrier of a block tells
         self.log: list[_Read] = []
         self.logged = 0  # numbers that this takes
 
@@ -69,7 +71,7 @@ class SharedRegion(ByteRegion):
 
     def synchronised(self) -> None:
         """Every thread of every block has passed a barrier: nothing of before can race."""
-        self.dirty = 0
+        self.dirty = self.lasting
         self.log, self.logged = [], 0
         if self.written is not None:
             marks = self.written.reshape(self.blocks, self.room)[:, : self.nbytes]
@@ -98,6 +100,7 @@ class SharedRegion(ByteRegion):
 
     def landed(self, team: Team, words: Any, writers: Any, near: int) -> None:
         self.dirty |= near
+        self.lasting |= near if int(writers[-1]) >= COUNTED_COPY else 0
         self._replay(team, near)
         super().landed(team, words, writers, near)
 

@@ -185,6 +185,8 @@ class StatementParser(DeclaratorParser):
         dims = dims or self.dimensions()
         self.harmless(self.attributes())
         self.name_type(name.text)
+        if target.base in self.nested_types and not target.nested:
+            self.nested_types[name.text] = self.nested_types[target.base]
         return ast.Declarator(at=name.at, name=name.text, type=target, dims=dims)
 
     def _local_alias(self) -> ast.Statement:

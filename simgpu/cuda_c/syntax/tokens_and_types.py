@@ -53,16 +53,18 @@ _GPU_ONLY = {
     "nvcuda": (_WMMA, _MULTIPLY),
     "cub": ("CUB is", "write the reduction or scan with __shfl_down_sync() or shared memory"),
     "thrust": ("Thrust is", "write the loop as a kernel"),
-    "cuda": ("libcu++ beyond <cuda/atomic> is", "take loads and stores, a barrier, an atomic_ref"),
+    "cuda": (
+        "libcu++ beyond <cuda/atomic>, <cuda/barrier> and <cuda/pipeline> is",
+        "include one of these, or take loads and stores, a barrier, an atomic_ref",
+    ),
     "nvstd": ("nvstd::function is", "take a pointer to a function, or a template's parameter"),
     "cute": ("CuTe is", _MULTIPLY),
     "cutlass": ("CUTLASS is", _MULTIPLY),
 }
 # Of namespace cuda, where a header has opened it.
-_NOT_IN_CUDA = {
-    "barrier", "latch", "pipeline", "make_pipeline", "pipeline_shared_state", "memcpy_async",
-    "counting_semaphore", "binary_semaphore",
-}  # fmt: skip
+_NOT_IN_CUDA = {"latch", "counting_semaphore", "binary_semaphore"}
+# Of namespace cuda, what files call their own things, too: its header has it as cuda_barrier.
+_SHARED_NAMES = {"barrier", "pipeline"}
 _GPU_TYPES = {
     r"__nv_fp[468]\w*": "take half or float",
     "CUtensorMap": "copy with ordinary loads and stores",
@@ -136,7 +138,17 @@ class TypeParser(ABC):
             before = tokens[self.position - 1] if self.position else Token("end", "", _START)
             named = before.kind == "name" and before.text not in _KEYWORDS
             self.position += not named and before.text != ">"
-        return tokens[self.position]
+        return self._told_apart(self.position)
+
+    def _told_apart(self, at: int) -> Token:
+        """The token at a place, by the name by which it is known if it is one of namespace cuda."""
+        token = self.tokens[min(at, len(self.tokens) - 1)]
+        if token.text not in _SHARED_NAMES or [t.text for t in self.tokens[at - 2 : at]] != [
+            "cuda",
+            "::",
+        ]:
+            return token
+        return replace(token, text=f"cuda_{token.text}")
 
     def namespace_here(self) -> str:
         """The namespace that was passed over in front of the token at hand, or an empty string."""
@@ -220,7 +232,7 @@ class TypeParser(ABC):
         token = self.ahead(offset) if offset else self.token
         while token.text in self.namespaces and self.ahead(offset + 1).text == "::":
             offset += 2
-            token = self.ahead(offset)
+            token = self._told_apart(self.position + offset)
         if token.kind != "name":
             return False
         return self.is_type_name(token.text) or token.text in _BEGIN_TYPES

@@ -19,10 +19,16 @@ from simgpu.cuda_c.text.source import Position, Source, nesting
 _HEADERS = {
     name: f"{name.replace('/', '_')}.h"
     for name in (
-        "cooperative_groups", "cuComplex", "cuda/atomic", "cuda_bf16", "cuda_fp16", "curand_kernel",
-        "math_constants",
+        "cooperative_groups", "cooperative_groups/memcpy_async", "cuComplex", "cuda/atomic", "cuda/barrier",
+        "cuda/pipeline", "cuda_bf16", "cuda_fp16", "curand_kernel", "math_constants",
     )
 }  # fmt: skip
+# Headers that a header includes.
+_BRING = {
+    "cooperative_groups/memcpy_async": ("cooperative_groups",),
+    "cuda/barrier": ("cuda/atomic",),
+    "cuda/pipeline": ("cuda/atomic", "cuda/barrier"),
+}
 # A source that means namespace std by these names. In any other they may be functions of its own.
 _CHOOSES = re.compile(
     r"\bstd\s*::\s*(enable_if|conditional|remove_\w+?|decay|aligned_storage)(_t)?\b|"
@@ -248,12 +254,14 @@ class _Preprocessor:
 
     def _include(self, rest: list[Token]) -> list[Token]:
         header = "".join(t.text for t in rest)
-        for name in _HEADERS.keys() - self.joined:
-            if name in header:
+        asked = max((name for name in _HEADERS if name in header), key=len, default="")
+        out: list[Token] = []
+        for name in (*_BRING.get(asked, ()), *[asked] * bool(asked)):
+            if name not in self.joined:
                 self.joined.add(name)
                 self.macros |= _of_header(name).macros
-                return _of_header(name).tokens
-        return []
+                out += _of_header(name).tokens
+        return out
 
     def expand(self, tokens: list[Token]) -> list[Token]:
         out: list[Token] = []

@@ -42,8 +42,9 @@ _HEADERS = {
     "mma.h": r"nvcuda|wmma|__half2?|half2?",
     "curand": r"curand\w*",
     "cub/": r"cub",
-    "cuda/": r"cuda",
+    "cuda/": r"cuda|__mbarrier_\w+",
     "cuda_pipeline": r"__pipeline_\w+|nvcuda",
+    "cuda_awbarrier": r"__mbarrier_\w+|nvcuda",
     "cuComplex.h": r"cu\w*[cC]omplex\w*|cuC\w+",
 }
 # Headers of the host's libraries bring these along.

@@ -93,7 +93,6 @@ GROUPS = "#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;\n"
 INSTEAD = [
     ("nvcuda::wmma::mma_sync(x, x, x, x);", "#include <mma.h>\n", "tensor cores", "ordinary instructions"),
     ("cuda::pipeline<cuda::thread_scope_thread> p = cuda::make_pipeline();", "", "libcu++", "loads and stores"),
-    ("cg::memcpy_async(cg::this_thread_block(), x, x, 4);", GROUPS, "asynchronous copies", "loads and stores"),
     ("cg::this_cluster().sync();", GROUPS, "clusters", "this_grid().sync()"),
     ("const CUtensorMap* t;", "", "CUtensorMap", "loads and stores"),
     ("o[i] = __nv_cvt_float_to_fp8(1.0f, 0, 0);", "", "8 bits", "half or float"),

@@ -14,6 +14,7 @@ from simgpu.cuda_c.compile.builtins.copies import COPY_FUNCTIONS
 from simgpu.cuda_c.compile.builtins.halves import HALF_FUNCTIONS
 from simgpu.cuda_c.compile.builtins.mathematics import MATH_FUNCTIONS
 from simgpu.cuda_c.compile.builtins.misc import MISC_FUNCTIONS
+from simgpu.cuda_c.compile.builtins.phases import PHASE_FUNCTIONS
 from simgpu.cuda_c.compile.builtins.synchronisation import SYNC_FUNCTIONS
 from simgpu.cuda_c.compile.builtins.warps import WARP_FUNCTIONS
 from simgpu.cuda_c.compile.builtins.xorwow import XORWOW_FUNCTIONS
@@ -31,6 +32,7 @@ _TABLE: dict[str, BuiltinHandler] = {
     **MISC_FUNCTIONS,
     **XORWOW_FUNCTIONS,
     **COPY_FUNCTIONS,
+    **PHASE_FUNCTIONS,
 }
 
 _MATHEMATICS = (
@@ -71,12 +73,13 @@ _REFUSED = {
     r"__(nv|builtin)_bswap\d+|__is(Global|Shared|Local|Constant)": (
         "this function for single instructions is not supported: write it with operators"
     ),
-    r"__mbarrier_\w+|memcpy_async|cp_async\w*": (
-        "asynchronous copies to shared memory are not supported: copy with ordinary loads and stores, and "
-        "__syncthreads() behind them"
+    r"cp_async\w*": (
+        "this form of an asynchronous copy is not supported: take cuda::memcpy_async() with a barrier or "
+        "a pipeline"
     ),
 }
-_PIPELINES = re.compile(r"cuda_pipeline|cuda/pipeline")
+_PIPELINES = re.compile(r"cuda_pipeline|cuda/pipeline|cooperative_groups/memcpy_async")
+_BARRIERS = re.compile(r"cuda_awbarrier|cuda/(barrier|pipeline)|cooperative_groups/memcpy_async")
 _CURAND = re.compile(r"curand(4|_init|_(log_)?(uniform|normal)\w*)?|skipahead\w*")
 _OLD_WARP = {"__shfl", "__shfl_down", "__shfl_up", "__shfl_xor", "__ballot", "__any", "__all"}
 
@@ -85,6 +88,7 @@ def find_builtin(name: str, headers: Collection[str]) -> BuiltinHandler | None:
     """Handler of a built-in function, if the headers have been included that declare it."""
     missing = name in HALF_FUNCTIONS and "cuda_fp16.h" not in headers
     missing |= name in COPY_FUNCTIONS and not any(map(_PIPELINES.match, headers))
+    missing |= name in PHASE_FUNCTIONS and not any(map(_BARRIERS.match, headers))
     return None if missing else _TABLE.get(name)
 
 
@@ -104,7 +108,8 @@ def refuse_unknown(c: Context, node: CallExpr) -> NoReturn:
     """Say of an unknown function that only a GPU has it, where it may come from, or what to write instead."""
     name, sampling = node.name, _CURAND.fullmatch(node.name)
     # Where the header is missing that has it, a GPU's compiler asks for it, too.
-    kinds = {} if sampling or name in HALF_FUNCTIONS else _REFUSED
+    known = {**HALF_FUNCTIONS, **COPY_FUNCTIONS, **PHASE_FUNCTIONS}
+    kinds = {} if sampling or name in known else _REFUSED
     for kind, why in kinds.items():
         if re.fullmatch(kind, name):
             c.unsupported(node.at, why)
@@ -119,6 +124,10 @@ def refuse_unknown(c: Context, node: CallExpr) -> NoReturn:
         hint = f": write {name}_sync(0xffffffff, ...); the form without a mask was removed"
     elif name in COPY_FUNCTIONS:
         hint = ": #include <cuda_pipeline.h> first"
+    elif name in PHASE_FUNCTIONS:
+        hint = ": #include <cuda_awbarrier_primitives.h> first"
+    elif name == "memcpy_async":
+        hint = ": #include <cuda/barrier>, <cuda/pipeline> or <cooperative_groups/memcpy_async.h> first"
     elif name in HALF_FUNCTIONS or name.startswith("__half"):
         hint = ": #include <cuda_fp16.h> first"
     else:

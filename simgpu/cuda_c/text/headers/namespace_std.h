@@ -46,6 +46,12 @@ template <bool B, typename T = void> using enable_if_t = typename enable_if<B, T
 template <bool B, typename T, typename U> using conditional_t = typename conditional<B, T, U>::type;
 #endif
 template <typename T> __device__ inline void swap(T& a, T& b) { T c = a; a = b; b = c; }
+#ifndef __CUDACC__
+template <typename T> __device__ inline T& move(T& a) { return a; }
+#else
+template <typename T> __device__ constexpr T&& move(T& a) { return static_cast<T&&>(a); }
+template <typename T> __device__ constexpr T&& move(T&& a) { return static_cast<T&&>(a); }
+#endif
 using ::abs; using ::fabs; using ::sqrt; using ::pow; using ::exp; using ::log; using ::sin; using ::cos;
 using ::tan; using ::tanh; using ::floor; using ::ceil; using ::round; using ::fmin; using ::fmax;
 using ::fmod; using ::isnan; using ::isinf; using ::isfinite; using ::min; using ::max;

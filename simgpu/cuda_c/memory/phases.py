@@ -1,0 +1,212 @@
+"""Barriers with phases (`mbarrier`, `cuda::barrier`), which count arrivals and bytes.
+
+`__syncthreads()` is one statement to which all threads come. Here a thread arrives, does other work and waits
+later; a thread that waits need not arrive, and copies are counted, too. So a barrier is an object in shared
+memory. Its word says little, because a message has to name whose phase it is and what is missing. What
+we know of it is here, and an array beside the memory says which barrier a word is.
+
+A phase is a message (`messages`): whoever arrives publishes all that it knows and has done, and whoever waits
+learns what was published. We could take a phase for a barrier of the block instead. But then a consumer that
+releases a buffer too early, or a count that leaves threads out, would order accesses that nothing orders on a
+GPU. A phase that a thread waits for by its parity is the last one or this one, as the hardware has one bit of
+it. It'd break if a phase completed before the copies that it counts were known to have arrived (`Copies`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simgpu.cuda_c.lockstep.masks import Mask
+from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.memory.copies import OwnedCopy, copies_of
+from simgpu.cuda_c.memory.messages import COUNTED_COPY, Known
+from simgpu.cuda_c.memory.pointers import MaskedAccess
+from simgpu.errors import BarrierError
+
+if TYPE_CHECKING:
+    from simgpu.cuda_c.memory.regions import ByteRegion
+
+MOST_ARRIVALS = (1 << 20) - 1  # PTX ISA, "mbarrier.init"
+_BITS = 32  # of a token that are the number of a phase; those above are the barrier's
+_PHASE = (1 << _BITS) - 1
+
+
+@dataclass(eq=False)
+class PhasedBarrier:
+    """One barrier of one block."""
+
+    name: str
+    owner: int  # of the copies that it counts
+    base: int  # groups that this owner had before
+    expected: int  # arrivals of a phase
+    pending: int  # those that are missing
+    phase: int = 0  # the one at hand
+    missing: int = 0  # bytes that are expected and have not come
+    news: Known | None = None  # what those have published who have arrived
+    told: dict[int, Known] = field(default_factory=dict[int, Known])  # by phase, the last two
+
+    @property
+    def lacks(self) -> str:
+        """What its phase waits for, in words."""
+        arrivals = f"{self.pending} of its {self.expected} arrivals"
+        few = f"{abs(self.missing)} bytes {'that are expected' if self.missing > 0 else 'too many have come'}"
+        lacking = [arrivals] * (self.pending > 0) + [few] * (self.missing > 0)
+        text = f"phase {self.phase} of {self.name} lacks {' and '.join(lacking) or 'nothing'}"
+        return text if self.missing >= 0 else f"{text}, and {few}"
+
+
+class Phases:
+    """The barriers of a team."""
+
+    def __init__(self, team: Team) -> None:
+        self.team = team
+        self.all: list[PhasedBarrier] = []
+        # For each lane, the barrier at which it last looked in vain.
+        self.awaited: NDArray[np.object_] = np.full(team.layout.lanes, None, object)
+
+    def make(self, region: ByteRegion, a: MaskedAccess, words: Any, count: NDArray[Any]) -> None:
+        """Make barriers at these words of 8 bytes, for so many arrivals."""
+        copies = copies_of(self.team)
+        if region.phased is None:
+            region.phased = np.zeros(region.data.size // 8, np.int64)
+        for k, (word, expected) in enumerate(zip(words.tolist(), count.tolist(), strict=True)):
+            if not 0 < expected <= MOST_ARRIVALS:
+                text = (
+                    f"makes a barrier for {expected} arrivals: 1 to {MOST_ARRIVALS:,} are possible"
+                )
+                self.team.fault(BarrierError, a.site.at, int(a.mask.index[k]), text)
+            owner = copies.owners(1)
+            name = region.element(a.name, word * 8 // region.cell, 8)[0].removesuffix("._word")
+            new = PhasedBarrier(name, owner, int(copies.done[owner]), expected, expected)
+            self.all.append(new)
+            copies.counted[owner] = new
+            region.phased[word] = len(self.all)
+
+    def at(
+        self, region: ByteRegion, a: MaskedAccess, words: NDArray[np.int64]
+    ) -> Iterator[tuple[PhasedBarrier, NDArray[np.int64]]]:
+        """The barriers at these words, each with those of the lanes that name it, as numbers of rows."""
+        known = np.zeros(len(words), np.int64) if region.phased is None else region.phased[words]
+        if not known.all():
+            text = f"uses '{a.name}' as a barrier, and nobody has called init() for it"
+            self.team.fault(BarrierError, a.site.at, int(a.mask.index[int(known.argmin())]), text)
+        order = np.argsort(known, kind="stable")
+        ends = np.flatnonzero(np.diff(known[order])) + 1
+        for rows in np.split(order, ends):
+            yield self.all[int(known[rows[0]]) - 1], rows
+
+    def arrive(
+        self, region: ByteRegion, a: MaskedAccess, words: Any, count: Any, nbytes: Any, drop: bool
+    ) -> NDArray[np.uint64]:
+        """Lanes arrive, and say how many bytes are to come; the tokens of their phases."""
+        out, lanes = np.zeros(len(words), np.uint64), a.mask.index
+        completed = False
+        for one, all_rows in self.at(region, a, words):
+            rows = all_rows
+            while len(rows):
+                times = np.cumsum(count[rows])
+                if times[0] > one.pending:
+                    text = (
+                        f"arrives {int(count[rows[0]])} times at {one.name}, of whose phase {one.phase} only "
+                        f"{one.pending} of {one.expected} arrivals are left"
+                    )
+                    self.team.fault(BarrierError, a.site.at, int(lanes[rows[0]]), text)
+                fit = int(np.searchsorted(times, one.pending, "right"))
+                now, rows = rows[:fit], rows[fit:]
+                out[now] = one.owner << _BITS | one.phase
+                one.missing += int(nbytes[now].sum())
+                one.pending -= int(times[fit - 1])
+                one.expected -= int(count[now].sum()) if drop else 0
+                one.news = self.team.launch.messages.offer(self.team, lanes[now]).join(one.news)
+                completed |= self._complete(one)
+        self._land(completed, a.mask)
+        return out
+
+    def expect(self, region: ByteRegion, a: MaskedAccess, words: Any, nbytes: Any) -> None:
+        """So many bytes more are to come (or, below 0, have come) in the phase at hand."""
+        completed = False
+        for one, rows in self.at(region, a, words):
+            one.missing += int(nbytes[rows].sum())
+            completed |= self._complete(one)
+        self._land(completed, a.mask)
+
+    def _complete(self, one: PhasedBarrier) -> bool:
+        if one.pending or one.missing:
+            return False
+        team, copies = self.team, copies_of(self.team)
+        one.phase, one.pending = one.phase + 1, one.expected
+        copies.done[one.owner] = one.base + one.phase
+        told = one.news or Known(np.zeros(1, np.int64), {})
+        # The copies that it has counted arrive with it, at the next time (`_land`).
+        told = Known(told.row, {**told.later, COUNTED_COPY + one.owner: team.clock + 1})
+        one.told = {
+            one.phase - 1: told,
+            **{k: v for k, v in one.told.items() if k == one.phase - 2},
+        }
+        one.news = None
+        team.meter.barriers += 1
+        return True
+
+    def _land(self, completed: bool, mask: Mask) -> None:
+        if completed:
+            copies_of(self.team).land(self.team)
+            self.team.launch.changed(mask)
+
+    def passed(
+        self, region: ByteRegion, a: MaskedAccess, words: Any, asked: Any, by_parity: bool
+    ) -> NDArray[np.bool_]:
+        """For each lane, whether the phase of its token (or of its parity) is over; if so, it learns."""
+        out, lanes, team = np.zeros(len(words), np.bool_), a.mask.index, self.team
+        for one, rows in self.at(region, a, words):
+            if by_parity:
+                over = (one.phase & 1) != (asked[rows] & np.uint64(1))
+            else:
+                self._require_token(a, one, rows, asked)
+                over = (asked[rows] & np.uint64(_PHASE)) != one.phase
+            out[rows] = over
+            self.awaited[lanes[rows]] = one
+            self.awaited[lanes[rows[over]]] = None
+            if over.any() and one.phase:
+                team.launch.messages.learn(team, lanes[rows[over]], one.told[one.phase - 1])
+        return out
+
+    def _require_token(
+        self, a: MaskedAccess, one: PhasedBarrier, rows: NDArray[np.int64], tokens: Any
+    ) -> None:
+        whose, phase = tokens[rows] >> np.uint64(_BITS), tokens[rows] & np.uint64(_PHASE)
+        wrong = (whose != one.owner) | (phase > one.phase) | (phase + np.uint64(1) < one.phase)
+        if wrong.any():
+            k = int(wrong.argmax())
+            why = "which another barrier gave"
+            if whose[k] == one.owner:
+                why = (
+                    f"of phase {int(phase[k])}, and the barrier is in phase {one.phase} already: only the "
+                    "phase at hand and the one before can be waited for, so on a GPU this hangs or goes on "
+                    "too early"
+                )
+            text = (
+                f"waits at {one.name} with a token {why}. Wait with the token of the last arrive(), and have "
+                f"init() for {one.expected} arrivals count all of a phase"
+            )
+            self.team.fault(BarrierError, a.site.at, int(a.mask.index[rows[k]]), text)
+
+    def counting(self, region: ByteRegion, a: MaskedAccess, words: Any) -> OwnedCopy:
+        """Who counts a copy that each lane starts now: the phase at hand of its barrier."""
+        owners, groups, writers = np.zeros((3, self.team.layout.lanes), np.int64)
+        for one, rows in self.at(region, a, words):
+            lanes = a.mask.index[rows]
+            owners[lanes], groups[lanes] = one.owner, one.base + one.phase + 1
+            writers[lanes] = COUNTED_COPY + one.owner
+        return OwnedCopy(owners, groups, writers)
+
+
+def phases_of(team: Team) -> Phases:
+    """The barriers of a team."""
+    if team.phases is None:
+        team.phases = Phases(team)
+    return team.phases

@@ -1,5 +1,6 @@
 """The wheels are complete: what a user gets is what the checkout has, and simgpu has a wheel of its own."""
 
+import json
 import re
 import sys
 import zipfile
@@ -10,6 +11,7 @@ import pytest
 import asyncgpu_tutor
 import simgpu
 from asyncgpu_course.start import PARTS
+from tests.simgpu.judging.conftest import HEADER, KERNEL, SPEC
 from tests.tools import ROOT, blocks, page
 
 from .conftest import pip_for, run
@@ -98,6 +100,14 @@ def test_simgpu_by_itself_is_small_and_needs_numpy(small_wheel: Path) -> None:
     ] == []
 
 
+def test_its_plugin_is_registered(small_wheel: Path) -> None:
+    with zipfile.ZipFile(small_wheel) as archive:
+        (told,) = [
+            archive.read(n).decode() for n in archive.namelist() if n.endswith("/entry_points.txt")
+        ]
+    assert "[pytest11]\nsimgpu.pytest_plugin = simgpu.pytest_plugin\n" in told
+
+
 def test_simgpu_runs_where_nothing_else_is_installed(
     small_wheel: Path, fresh_python: Path, tmp_path: Path
 ) -> None:
@@ -106,5 +116,11 @@ def test_simgpu_runs_where_nothing_else_is_installed(
     run(fresh_python, "-c", "\n".join(blocks(page("simgpu/README.md"))), cwd=tmp_path)
     command = fresh_python.with_name("simgpu")
     assert "H200: 132 SMs" in run(command, cwd=tmp_path).stdout
+    (tmp_path / "answer.cu").write_text(KERNEL.replace('#include "parts/half.cuh"', HEADER))
+    (tmp_path / "mine.cu").write_text((tmp_path / "answer.cu").read_text())
+    (tmp_path / "mine_spec.py").write_text(SPEC)
+    assert "all right" in run(command, "check", "mine.cu", cwd=tmp_path).stdout
+    verdict = run(command, "judge", "mine_spec.py", "answer.cu", "--json", cwd=tmp_path).stdout
+    assert json.loads(verdict)["verdict"] == "accepted"
     absent = "import asyncgpu_tutor"
     assert "No module named" in run(fresh_python, "-c", absent, cwd=tmp_path, code=1).stderr

@@ -2,6 +2,7 @@
 
 import re
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,15 @@ def test_the_programs_of_the_readme_run_where_the_tutor_cannot_be_imported() -> 
     assert said[0] == "[0. 2. 4. 6.]"
     assert re.fullmatch(r"\d+\.\d us, bound by \w[\w ]*", said[1])
     assert said[2:] == ["['numpy', 'simgpu']", "False"]
+
+
+def test_the_three_lines_of_the_readme_find_the_race(tmp_path: Path) -> None:
+    (source,), (said, _) = blocks(README, "cuda"), blocks(README, "text")
+    (tmp_path / "sums.cu").write_text(source)
+    draft = python("-m", "simgpu", "check", "--draft", tmp_path / "sums.cu").stdout
+    (tmp_path / "sums_spec.py").write_text(draft)
+    assert "simgpu check --draft sums.cu > sums_spec.py\nsimgpu check sums.cu\n" in README
+    assert python("-m", "simgpu", "check", tmp_path / "sums.cu", check=False).stdout == said
 
 
 def test_the_readme_quotes_the_error() -> None:

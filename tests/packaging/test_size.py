@@ -48,7 +48,7 @@ ROOMS = {
     "simgpu/cuda_c/cost": 2_100,
     "simgpu/cuda_c/lockstep": 1_070,
     "simgpu/cuda_c/memory": 3_750,
-    "simgpu/cuda_c/run": 1_000,
+    "simgpu/cuda_c/run": 1_010,
     "simgpu/cuda_c/syntax": 2_550,
     "simgpu/cuda_c/text": 1_290,
     "simgpu/judging": 770,

@@ -203,7 +203,7 @@ class ExpressionParser(TypeParser):
             self.close_angle()
             operand = self.in_parentheses()
             return ast.Cast(at=token.at, type=wanted, operand=operand, style=name)
-        if self.at_type():
+        if self.at_type() or self.shorthands.get(name) == "value":
             return self._construct(token)
         self.refuse_gpu_only(token)
         namespace = self.namespace_here() or self.using.get(name, "")

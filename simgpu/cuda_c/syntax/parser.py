@@ -201,7 +201,11 @@ class _Parser(StructParser):
             self._function(storage, wanted, name, template)
             return
         if template is not None:
-            self.need("=")
+            if not self.at("="):
+                self.unsupported(
+                    "a template of variables is supported if they have a constant value"
+                )
+            self.advance()
             wanted.const, value = True, self.conditional()
             self.need(";")
             item = ast.Declarator(at=name.at, name="value", type=wanted, init=value)

@@ -254,7 +254,7 @@ class StatementParser(DeclaratorParser):
     def _condition(self) -> ast.Declaration | None:
         """Parse a declaration in front of a condition, or as one."""
         start, token = self.position, self.token
-        if not self.at_type() or self.shorthands.get(token.text) == "value":
+        if not self.at_type():
             return None
         storage, base = self.specifiers()
         if self.at("(", "{", "::"):

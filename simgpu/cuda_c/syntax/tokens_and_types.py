@@ -233,7 +233,7 @@ class TypeParser(ABC):
         while token.text in self.namespaces and self.ahead(offset + 1).text == "::":
             offset += 2
             token = self._told_apart(self.position + offset)
-        if token.kind != "name":
+        if token.kind != "name" or self.shorthands.get(token.text) == "value":
             return False
         return self.is_type_name(token.text) or token.text in _BEGIN_TYPES
 
@@ -443,8 +443,7 @@ class TypeParser(ABC):
 
     def _template_argument(self) -> TypeName | Expression:
         start = self.position
-        names_type = self.at_type() and self.shorthands.get(self.token.text) != "value"
-        given = self.abstract_type() if names_type else self.template_value()
+        given = self.abstract_type() if self.at_type() else self.template_value()
         if self.at("::"):  # `Same<T, int>::value` begins with a type
             self.position = start
             given = self.template_value()

@@ -52,6 +52,7 @@ FORMS = [
     (CURIOUS, "Full<short> f; f.value = 6; o[i] = f.get();", 6),
     (NEW, "S a = S(); S b{}; S c = {}; S* p = &b; o[i] = a.v + p->w[1] + c.v + S(3).v;", 3),
     (PACK, "o[i] = f(3) + f(4u) + always_false<int> + always_false<>;", 10),
+    (PACK, "if ((std::is_same_v<int, int>) && (always_false<int>) == 0 && n) o[i] = 3;", 3),
     (CODES, "Codes<17> c = {}; using Three = int[3]; Three t = {1, 2, 3}; o[i] = sizeof(c) + SIDE + t[2];", 43),
     ("", "int a = 1, b = 2; (i & 1 ? a : b) += 6; (i & 1 ? a : b)++; o[i] = a + b;", 10),
     ("", "int a = 1, b = 2; int& r = i % 2 ? a : b; r = 7; int* p = &(i % 2 ? b : a); *p *= 2; o[i] = a * b - r;",
@@ -215,6 +216,11 @@ def test_a_header_that_is_missing_is_named(text: str) -> None:
     with pytest.raises(errors.KernelCompileError) as caught:
         body(text)
     assert "not found" not in str(caught.value)
+
+
+def test_a_template_of_variables_that_have_no_value_is_for_a_gpu() -> None:
+    with pytest.raises(errors.UnsupportedFeatureError, match="a template of variables"):
+        body("o[i] = mask<int>[0];", before="template <class T> __constant__ T mask[4];")
 
 
 def test_what_only_a_gpu_runs_is_no_fault_of_a_header() -> None:

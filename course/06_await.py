@@ -1209,6 +1209,34 @@ if device.simulated:
 #
 # CUDA has a way without a helper. `cuLaunchHostFunc` puts a **host callback** into a stream: a function of yours, which the driver calls when the stream gets there. Rust's cuda-async wakes its tasks this way. We don't, because if the device fails, that call never comes, and the task would wait forever.
 
+# %% [markdown] id=in-trio
+# ### The same in another loop
+#
+# The loop needn't be asyncio's. [trio](https://trio.readthedocs.io) has one of its own, and a stricter rule: a task always belongs to a **nursery**, and the nursery's block doesn't end before all of its tasks have. So you can't forget a task, and if one fails, the others are cancelled. Here are the four batches again. (This notebook already runs asyncio's loop, so trio's runs in a thread.)
+
+# %% id=in-trio-code
+try:
+    import trio
+except ImportError:
+    trio = None  # pip install trio
+
+
+async def in_trio():
+    async with trio.open_nursery() as nursery:
+        tasks = [agt.spawn(batch(i), nursery=nursery) for i in range(4)]
+    return [float((await task)[0]) for task in tasks]
+
+
+if trio:
+    firsts = await asyncio.to_thread(trio.run, in_trio)
+    print(firsts)
+
+# %% [markdown] id=in-trio-read
+# `await` is the same word, and the GPU does the same work. Only `spawn` needs to know whose task it starts. [Any event loop](../docs/any_loop.md) says what works where, uvloop and anyio included.
+
+# %% id=in-trio-check tags=asserts
+assert not trio or firsts == [1, 2, 3, 4]
+
 # %% [markdown] id=script
 # ### In a script
 #

@@ -41,6 +41,7 @@ PAGES = ("ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/READM
 OWN_PROGRAM = (
     "docs/installing",
     "docs/from_cupy",
+    "docs/from_pytorch",
     "docs/kernels_in_ci",
     "docs/any_loop",
     "docs/cluster",

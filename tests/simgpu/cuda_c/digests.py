@@ -1,19 +1,28 @@
-"""Digests of a GPU's results for each kernel of the corpus, which the interpreter must match where there is no GPU.
+"""What was recorded of each kernel of the corpus.
 
-On a GPU, after a change to the corpus: `python -m tests.simgpu.cuda_c.digests`, which writes `digests.json`.
+`digests.json` has digests of a GPU's results, which the interpreter must match where there is no GPU. On a GPU,
+after a change to the corpus: `python -m tests.simgpu.cuda_c.digests`. `costs.json` has what the kernels cost by
+our own model, so that a change of it is one that was meant: `python -m tests.simgpu.cuda_c.digests costs`.
 """
 
 import hashlib
 import json
+import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .corpus import CASES, Case, arguments, source
+from simgpu.cuda_c import Counts
+from simgpu.gpus import SPECS
+from simgpu.times import kernel_time
+
+from .corpus import CASES, Case, arguments, launch_case, source
 from .gpu import INEXACT, UNORDERED, nvrtc, on_gpu
 
 FILE = Path(__file__).with_name("digests.json")
+COSTS = FILE.with_name("costs.json")
 EXACT = [case for case in CASES if case.kernel not in UNORDERED | INEXACT.keys()]
 
 
@@ -33,6 +42,25 @@ def source_digest(case: Case) -> str:
     return hashlib.sha256(given.encode()).hexdigest()[:8] + digest(arguments(case))[:8]
 
 
+def cost(case: Case, counts: Counts) -> dict[str, Any]:
+    """All counts that are not 0, a digest of those by line, and the us that each GPU takes."""
+    numbers = asdict(counts)
+    lines = hashlib.sha256(repr(sorted(numbers.pop("lines").items())).encode()).hexdigest()[:8]
+    threads = int(np.prod(case.block))
+    times = {
+        name: kernel_time(spec, counts, threads, counts.shared_bytes).us
+        for name, spec in SPECS.items()
+    }
+    us = {name: float(f"{time:.6g}") for name, time in times.items()}
+    return {name: number for name, number in numbers.items() if number} | {"lines": lines, "us": us}
+
+
+def record_costs() -> None:
+    found = {f"{c.file}: {c.kernel}": cost(c, launch_case(c, arguments(c)).counts) for c in CASES}
+    rows = [f"{json.dumps(name)}: {json.dumps(numbers)}" for name, numbers in found.items()]
+    COSTS.write_text("{\n" + ",\n".join(rows) + "\n}\n")
+
+
 def main() -> None:
     import cupy  # only here, where there is a GPU
 
@@ -48,4 +76,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    record_costs() if sys.argv[1:] == ["costs"] else main()

@@ -11,9 +11,10 @@ import pytest
 from simgpu.cuda_c import Counts, InterpreterLimits
 
 from .corpus import CASES, Case, arguments, launch_case
-from .digests import EXACT, FILE, digest, source_digest
+from .digests import COSTS, EXACT, FILE, cost, digest, source_digest
 
 RECORDED = json.loads(FILE.read_text())
+KNOWN_COSTS = json.loads(COSTS.read_text())
 APART = [case for case in CASES if case.expect is not None]
 
 
@@ -65,3 +66,11 @@ def test_counts_do_not_depend_on_how_many_blocks_run_together(case: Case) -> Non
         assert {n: v for n, v in few.items() if n not in SAMPLED} == {
             n: v for n, v in many.items() if n not in SAMPLED
         }
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.kernel)
+def test_costs_what_it_has_cost(case: Case) -> None:
+    """By the model itself, which nobody changes by chance; tests/test_fidelity.py holds it to a GPU."""
+    known = KNOWN_COSTS[f"{case.file}: {case.kernel}"]
+    meant = "if that is meant: python -m tests.simgpu.cuda_c.digests costs"
+    assert cost(case, ran(case, None)[1]) == known, meant

@@ -282,7 +282,7 @@ class DeviceArray:
         stream = getattr(self._memory.stream, "ptr", None)
         if stream == 0:  # the interface reserves it, and calls the legacy default stream 1
             stream = 1
-        self.device.lend(self._memory, None)
+        self._memory.lend(None)
         return {
             "shape": self.shape,
             "typestr": self.dtype.str,
@@ -298,7 +298,7 @@ class DeviceArray:
         The memory isn't given out again before the receiver's stream is done with it.
         """
         with self.device.export(self) as theirs:
-            self.device.lend(self._memory, options.get("stream"))
+            self._memory.lend(options.get("stream"))
             return theirs.__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:

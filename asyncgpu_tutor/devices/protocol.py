@@ -66,6 +66,9 @@ class DeviceMemory:
         self.stream: Stream | None = None  # where it was used last, for other libraries
         self.share: Share | None = None  # once there are shared handles
 
+    def lend(self, stream: int | None) -> None:
+        """Another library gets it, and may use it on this stream, if told, after letting go of it."""
+
 
 class KernelFunction(Protocol):
     """A compiled kernel."""
@@ -435,9 +438,6 @@ class Device(Enqueuer, Protocol):
         In the block the stream that used it last is CuPy's current one, which whoever gets it waits for.
         """
         ...
-
-    def lend(self, memory: DeviceMemory, stream: int | None) -> None:
-        """Another library gets this memory, to use it on the stream with this handle; None if untold."""
 
     def start_log(self, numbers: Iterator[int], source: str = "auto") -> None:
         """Begin to write spans into `log`, with ids from `numbers`; times from `source`, see `record`."""

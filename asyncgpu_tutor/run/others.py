@@ -51,15 +51,6 @@ def reached(point: object) -> DeviceFuture[None]:
         If it is neither, or not on a device that is in use.
     UsageError
         If the event was never recorded; `CaptureError`, if the stream is capturing.
-
-    Examples
-    --------
-    >>> import asyncio, asyncgpu_tutor as agt
-    >>> async def main():
-    ...     stream = agt.create_stream()
-    ...     ones = agt.ones(4).async_on(stream)
-    ...     await agt.reached(stream)
-    >>> asyncio.run(main())
     """
     label = f"the stream {point:#x}" if type(point) is int else repr(point)
     waits = OthersWork(label, current_device().default_stream)

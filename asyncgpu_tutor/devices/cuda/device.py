@@ -72,14 +72,26 @@ class CupyMemory(DeviceMemory):
 
     pointer: Any  # CuPy's; it frees the memory when it goes
     home: list[Any] | None
-    readers: tuple[CupyStream, ...]  # where other libraries use it: see `CupyDevice.lend`
+    readers: set[CupyStream | None] | None  # where other libraries use it: see `lend`
     device: CupyDevice  # pyright: ignore[reportIncompatibleVariableOverride] - as it's made by one
 
     def __del__(self) -> None:
         if self.readers and self.home is not None:
-            self.device.lent.append((self.pointer, self.home, self.readers, []))
+            self.device.lent.append((self.pointer, self.home, self.readers - {None}, []))
         elif self.home is not None:
             self.home.append(self.pointer)
+
+    def lend(self, stream: int | None) -> None:
+        """See `DeviceMemory.lend`.
+
+        PyTorch's users call `record_stream` for this. DLPack tells us the stream, so we know what to wait for
+        before the block is given out again.
+        """
+        adopt, current = self.device.adopt_stream, cupy.cuda.get_current_stream()
+        readers = {adopt(current if stream in (None, -1, current.ptr) else stream)}
+        if stream in (None, -1):  # untold
+            readers.add(self.device.default_stream)
+        self.readers = readers | (self.readers or set())
 
 
 def _memory(
@@ -94,7 +106,7 @@ def _memory(
     memory.stream = memory.share = None
     memory.pointer = pointer
     memory.home = home
-    memory.readers = ()
+    memory.readers = None
     return memory
 
 
@@ -145,8 +157,8 @@ class CupyDevice:
         self.log: SpanLog | None = None  # where the recording goes; every run asks
         self._pool: Any = cupy.cuda.MemoryPool()
         self._blocks: defaultdict[int, list[Any]] = defaultdict(list)  # free ones, by size
-        # Blocks that nobody holds any more, and that other libraries may still work on: see `lend`.
-        self.lent: deque[tuple[Any, list[Any], tuple[CupyStream, ...], list[CupyEvent]]] = deque()
+        # Blocks that nobody holds any more, and that other libraries may still work on.
+        self.lent: deque[tuple[Any, list[Any], Any, list[CupyEvent]]] = deque()
         self.free_events: list[CupyEvent] = []
         self._reached: set[int] = set()  # devices that were asked for a direct way
         self._functions: dict[tuple[str, str, bool], CupyFunction] = {}
@@ -302,20 +314,6 @@ class CupyDevice:
                     blocks.clear()
                 self._pool.free_all_blocks()
                 return self._pool.malloc(size * _BLOCK)
-
-    def lend(self, memory: DeviceMemory, stream: int | None) -> None:
-        """Another library gets this memory; see `Device.lend`.
-
-        When it lets go, its kernels may still be at work: PyTorch's own users call `record_stream` for that.
-        DLPack tells us the stream, so we know what to wait for before the block is given out again.
-        """
-        current = cupy.cuda.get_current_stream()
-        untold = stream is None or stream < 1
-        readers = {self.adopt_stream(current if untold or stream == current.ptr else stream)}
-        if untold:
-            readers.add(self.default_stream)
-        if isinstance(memory, CupyMemory):
-            memory.readers = tuple(each for each in {*memory.readers, *readers} if each)
 
     def _take_back(self) -> None:
         """Put blocks that were lent into their lists, once their readers' streams have come so far."""

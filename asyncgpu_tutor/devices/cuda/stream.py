@@ -74,7 +74,7 @@ def stream_handle(stream: Any) -> int | None:
     handle: Any = stream
     if hasattr(stream, "__cuda_stream__"):
         handle = int(stream.__cuda_stream__()[1])
-    elif type(stream) is not int or 2 < stream < LEAST_ADDRESS or stream < 0:
+    elif type(stream) is not int or 2 < stream <= LEAST_ADDRESS or stream < 0:
         return None
     return 0 if handle == LEGACY else handle
 

@@ -197,7 +197,7 @@ class SimReplay(simgpu.Replay):
 @raising_freshly(
     "__init__", "malloc", "pinned", "map_host", "memset_async", "copy_from_host_async", "copy_to_host_async",
     "copy_from_device_async", "copy_to_peer_async", "get_function", "variable", "launch",
-    "prepare", "synchronize", "work", "settle_log", "watch", "mark", "lend",
+    "prepare", "synchronize", "work", "settle_log", "watch", "mark",
 )  # fmt: skip
 class SimDevice(simgpu.Device):
     """A GPU that exists in the imagination, down to the microsecond.
@@ -276,9 +276,6 @@ class SimDevice(simgpu.Device):
             f"{array!r} is on a simulated device: other CUDA libraries cannot see it. Use "
             "op.to_host() to get a NumPy array."
         )
-
-    def lend(self, memory: object, stream: int | None) -> None:
-        """Nobody gets any of it: see `export`."""
 
     def copy_to_peer_async(
         self,

@@ -129,6 +129,9 @@ class Runtime:
     def streamQuery(self, stream: int) -> int:
         return 0
 
+    def streamIsCapturing(self, stream: int) -> bool:
+        return bool(captures)
+
     def eventQuery(self, event: int) -> int:
         return 0 if event in EVENTS else 600
 
@@ -203,6 +206,10 @@ class Stream:
 
     def __cuda_stream__(self) -> tuple[int, int]:
         return 0, self.ptr
+
+    @staticmethod
+    def from_external(foreign: Any) -> Any:
+        return SimpleNamespace(ptr=foreign.__cuda_stream__()[1], of=foreign)
 
     def begin_capture(self, mode: int) -> None:
         assert mode == RUNTIME.streamCaptureModeRelaxed
@@ -330,7 +337,7 @@ def modules() -> Iterator[tuple[str, ModuleType]]:
     vars(cuda).update(
         Stream=Stream, Event=Event, MemoryPool=Pool, get_elapsed_time=elapsed, runtime=RUNTIME,
         PinnedMemoryPointer=PinnedBlock, alloc_pinned_memory=PinnedBlock,
-        UnownedMemory=lambda ptr, *_: SimpleNamespace(ptr=ptr),
+        get_current_stream=lambda: Stream.null, UnownedMemory=lambda ptr, *_: SimpleNamespace(ptr=ptr),
         MemoryPointer=lambda place, offset: SimpleNamespace(ptr=place.ptr + offset),
         compiler=SimpleNamespace(CompileException=CudaError, compile_using_nvrtc=compiled),
         driver=SimpleNamespace(CUDADriverError=CudaError, launchKernel=RUNTIME.launchKernel,

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.simulated import SimDevice, SimMachine
-from asyncgpu_tutor.errors import DeviceMismatchError, UsageError
+from asyncgpu_tutor.errors import CaptureError, DeviceError, DeviceMismatchError, UsageError
 from tests.laws.kernels import SCALE, scale
 from tests.laws.programs import PROGRAMS, Program
 from tests.laws.test_replayed_programs import run
@@ -119,6 +119,63 @@ def test_a_block_is_given_out_again_to_who_wants_that_size(host: Any) -> None:
         kept = host.malloc(512, "new", host.default_stream)
     assert (kept.name, kept.nbytes, kept.device) == ("new", 512, host)
     assert "malloc new" in [span.name for span in trace.spans if span.kind == "call"]
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_a_block_that_others_had_is_given_out_once_their_streams_have_come_so_far(
+    host: Any, told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = host_cupy.Stream(non_blocking=True)
+    nbytes = 70_000 if told else 90_000  # of a size that nobody else has
+    memory = host.malloc(nbytes, "lent", host.default_stream)
+    memory.lend(theirs.ptr if told else None)
+    place = memory.ptr
+    del memory
+    with monkeypatch.context() as patch:
+        patch.setattr(host_cupy.Runtime, "eventQuery", lambda *_: 600)
+        calls.clear()
+        kept = host.malloc(nbytes, "meanwhile", host.default_stream)
+        assert kept.ptr != place
+    asked = {stream for name, *args in calls if name == "eventRecord" for stream in args[1:]}
+    assert asked == ({theirs.ptr} if told else {0})
+    assert host.malloc(nbytes, "now", host.default_stream).ptr == place
+
+
+async def test_streams_and_events_of_others_are_awaited(host: Any, devices: list[Any]) -> None:
+    theirs = host_cupy.Stream(non_blocking=True)
+    event = type("Event", (), {"cuda_event": host.create_stream().record().ptr})()
+    for point in (theirs, theirs.ptr, 0, event, host.create_stream(), host.default_stream.record()):
+        future = agt.reached(point)
+        assert await future is None
+        assert future.stream.device is host
+    elsewhere = devices[1].create_stream()
+    assert await agt.reached(elsewhere) is None
+    never = type("Event", (), {"cuda_event": 0})()
+    with pytest.raises(UsageError, match="was never recorded"):
+        agt.reached(never)
+    theirs.begin_capture(2)
+    with pytest.raises(CaptureError, match="is capturing"):
+        agt.reached(theirs)
+    theirs.end_capture()
+    for wrong in (3, 4096, -1, "a stream", True):
+        with pytest.raises(DeviceMismatchError, match="can't wait for"):
+            agt.reached(wrong)
+
+
+async def test_after_a_fault_the_await_of_others_fails(
+    host: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise host_cupy.CudaError("cudaErrorIllegalAddress")
+
+    early = agt.reached(theirs := host_cupy.Stream(non_blocking=True))
+    monkeypatch.setattr(host_cupy.Runtime, "eventRecord", fails)
+    monkeypatch.setattr(host_cupy.Runtime, "eventSynchronize", fails)
+    monkeypatch.setattr(host_cupy.Runtime, "eventQuery", lambda *_: 700)
+    for future in (early, agt.reached(theirs)):
+        with pytest.raises(DeviceError, match="cudaErrorIllegalAddress") as told:
+            await future
+        assert any("CUDA_LAUNCH_BLOCKING=1" in note for note in told.value.__notes__)
 
 
 def test_host_memory_is_pinned_as_the_driver_says(host: Any) -> None:

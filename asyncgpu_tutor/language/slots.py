@@ -285,8 +285,9 @@ def check_text(model: LanguageModel, prompt: Sequence[int], last: int, heat: flo
             f"a text has at least one token of a prompt, at most {most + 1} in all, and ends at a place "
             f"behind its prompt: got a prompt of {len(prompt)} that should end at place {last}"
         )
-    if not all(0 <= token < len(model.vocabulary) for token in prompt):
-        raise UsageError(f"tokens are 0 to {len(model.vocabulary) - 1}, and got {prompt!r}")
+    known = range(len(model.vocabulary))
+    if (strange := next((token for token in prompt if token not in known), None)) is not None:
+        raise UsageError(f"tokens are 0 to {known[-1]}, and got {strange!r:.99}")
     if heat is not None and not 0 <= heat <= _MOST_HEAT:
         raise UsageError(f"the heat is a number from 0 to {_MOST_HEAT}, and got {heat!r}")
 

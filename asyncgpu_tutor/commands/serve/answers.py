@@ -61,6 +61,7 @@ class Answer:
             "object": kind,
             "created": int(time.time()),
             "model": MODEL_NAME,
+            **({"usage": None} if asked.usage else {}),  # the end of the stream has it
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -9,6 +9,7 @@ from types import FrameType
 import uvicorn
 
 from asyncgpu_tutor.commands.serve.application import application
+from asyncgpu_tutor.commands.serve.deadlines import PunctualProtocol
 from asyncgpu_tutor.language import Conversations
 
 _LOCAL = "127.0.0.1", "localhost"
@@ -37,7 +38,15 @@ class ModelServer(uvicorn.Server):
         self._engine = engine
         hosts = _LOCAL if host in _LOCAL else ("*",)
         app = application(engine, most_s=most_s, hosts=hosts)
-        super().__init__(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=_CUT_S))
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http=PunctualProtocol,
+                ws="none",
+                log_level="warning",
+                timeout_graceful_shutdown=_CUT_S,
+            )
+        )
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Stop, at any signal; another one makes no difference, and none is raised again afterwards."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -24,14 +24,35 @@ from asyncgpu_tutor.errors import AsyncGpuError, ServerBusyError, UsageError
 
 MODEL_NAME = "asyncgpu-tutor"
 _MOST_HEAT = 1000
-_IGNORED = {"user", "metadata", "store", "safety_identifier", "prompt_cache_key"}
+# Nothing in an answer depends on these, as long as there are no tools.
+_IGNORED = {
+    "user",
+    "metadata",
+    "store",
+    "safety_identifier",
+    "prompt_cache_key",
+    "parallel_tool_calls",
+}
 # What is the same as not to say it; more than that we don't have.
-_NEUTRAL: Mapping[str, object] = {
-    **dict.fromkeys(("n", "best_of", "top_p"), 1),
-    **dict.fromkeys(("presence_penalty", "frequency_penalty", "logprobs", "echo"), 0),
-    "stop": [],
-    "tools": [],
-    "logit_bias": {},
+_NEUTRAL: Mapping[str, Sequence[object]] = {
+    **dict.fromkeys(("n", "best_of", "top_p"), (1,)),
+    **dict.fromkeys(("presence_penalty", "frequency_penalty"), (0,)),
+    **dict.fromkeys(("logprobs", "echo"), (False,)),  # to completions, logprobs of 0 are some
+    **dict.fromkeys(("tools", "functions"), ([],)),
+    **dict.fromkeys(("tool_choice", "function_call"), ("none", "auto")),
+    "stop": [[], ""],
+    "suffix": [""],
+    "logit_bias": [{}],
+    "modalities": [["text"]],
+    "response_format": [{"type": "text"}],
+    "service_tier": ["auto", "default"],
+}
+_KINDS: Mapping[Any, str] = {
+    str: "a text",
+    bool: "true or false",
+    int: "a whole number",
+    (int, float): "a number",
+    dict: "an object",
 }
 
 
@@ -52,6 +73,7 @@ class ApiError(Exception):
         super().__init__(said)
         self.status = status
         kind = "server_error" if status >= 500 else "invalid_request_error"
+        kind = "rate_limit_error" if status == 429 else kind
         self.body = {"error": {"message": said, "type": kind, "param": part, "code": code}}
 
     @classmethod
@@ -59,7 +81,7 @@ class ApiError(Exception):
         """An error that came up on the way to an answer."""
         match error:
             case ServerBusyError():
-                return cls(str(error), 429, code="server_busy")
+                return cls(str(error), 429, code="rate_limit_exceeded")
             case TimeoutError():
                 return cls("the answer took too long", 504, code="too_slow")
             case UsageError():
@@ -99,32 +121,51 @@ def read_question(body: bytes, model: LanguageModel, *, chat: bool) -> Question:
     check_model(_taken(asked, "model", str, MODEL_NAME))
     part = "messages" if chat else "prompt"
     prompt = _tokens(_last_message(asked) if chat else asked.pop("prompt", ""), model, part)
-    most = _taken(asked, "max_tokens", int, None)
-    if chat:
-        most = _taken(asked, "max_completion_tokens", int, most)
+    most_name, most = "max_tokens", _taken(asked, "max_tokens", int, None)
+    if chat and "max_completion_tokens" in asked:
+        if most is not None:
+            told = "max_tokens is an older name of max_completion_tokens: give one of them"
+            raise ApiError(told, part="max_tokens")
+        most_name = "max_completion_tokens"
+        most = _taken(asked, most_name, int, None)
     if most is not None and most < 1:
-        told = f"an answer has at least one token: max_tokens can't be {most!r:.99}"
-        raise ApiError(told, part="max_tokens")
+        told = f"an answer has at least one token: {most_name} can't be {most!r:.99}"
+        raise ApiError(told, part=most_name)
     heat = _taken(asked, "temperature", (int, float), 0.7)
     if not 0 <= heat <= _MOST_HEAT:
         told = f"temperature is a number from 0 to {_MOST_HEAT}, and not {heat!r:.99}"
         raise ApiError(told, part="temperature")
-    options = _taken(asked, "stream_options", dict, {})
+    stream = _taken(asked, "stream", bool, False)
     question = Question(
         chat,
         prompt,
         most,
         heat,
         _taken(asked, "seed", int, random.getrandbits(32)),
-        _taken(asked, "stream", bool, False),
-        options.get("include_usage") is True,
+        stream,
+        _stream_options(asked, stream),
     )
     for name in asked.keys() - _IGNORED:
-        if name not in _NEUTRAL or asked[name] != _NEUTRAL[name]:
-            raise ApiError(
-                f"this server can't do {name!r:.40}: {asked[name]!r:.99}", part=_printable(name)
-            )
+        if not any(_is_same(asked[name], neutral) for neutral in _NEUTRAL.get(name, ())):
+            told = f"this server can't do {name!r:.40}: {asked[name]!r:.99}"
+            raise ApiError(told, part=_printable(name))
     return question
+
+
+def _stream_options(asked: dict[str, Any], stream: bool) -> bool:
+    """Whether the end of a stream says how many tokens it had."""
+    options = _taken(asked, "stream_options", dict, None)
+    if options is None:
+        return False
+    if not stream:
+        told = "stream_options are for a stream: they need stream to be true"
+        raise ApiError(told, part="stream_options")
+    usage = _taken(options, "include_usage", bool, False)
+    # Padding against eavesdroppers, which nobody needs on one machine.
+    if options.pop("include_obfuscation", None) or options:
+        told = f"of stream_options this server can do include_usage, and not {[*options]!r:.99}"
+        raise ApiError(told, part="stream_options")
+    return usage
 
 
 def check_model(name: str) -> None:
@@ -139,8 +180,13 @@ def _taken(asked: dict[str, Any], name: str, kind: Any, default: Any) -> Any:
     # True is an int of Python's, and no number of JSON's.
     fits = isinstance(found, kind) and (kind is bool or not isinstance(found, bool))
     if found is not default and not fits:
-        raise ApiError(f"{name} can't be {found!r:.99}", part=name)
+        raise ApiError(f"{name} is {_KINDS[kind]}, and can't be {found!r:.99}", part=name)
     return found
+
+
+def _is_same(found: object, neutral: object) -> bool:
+    """Compare as JSON does, to which true isn't 1."""
+    return found == neutral and isinstance(found, bool) == isinstance(neutral, bool)
 
 
 def _printable(name: str) -> str:
@@ -151,17 +197,31 @@ def _printable(name: str) -> str:
 def _last_message(asked: dict[str, Any]) -> object:
     """The text of the last message, which may come in parts."""
     match asked.pop("messages", None):
-        case [*_, {"content": str(text)}]:
+        case [*earlier, {"content": str(text)}] if all(map(_is_message, earlier)):
             return text
-        case [*_, {"content": [*parts]}] if all(_is_text(part) for part in parts):
+        case [*earlier, {"content": [*parts]}] if all(map(_is_message, earlier)) and all(
+            map(_is_text, parts)
+        ):
             return "".join(part["text"] for part in parts)
         case _:
-            told = "messages is a list whose last one has a text as its content"
+            told = "messages is a list of objects, and the content of the last one is a text"
             raise ApiError(told, part="messages")
 
 
+def _is_message(found: object) -> bool:
+    match found:
+        case {"role": str()}:
+            return True
+        case _:
+            return False
+
+
 def _is_text(part: object) -> bool:
-    return isinstance(part, dict) and isinstance(cast("dict[str, Any]", part).get("text"), str)
+    match part:
+        case {"type": "text", "text": str()}:
+            return True
+        case _:
+            return False
 
 
 def _tokens(text: Any, model: LanguageModel, part: str) -> list[int]:

@@ -5,6 +5,7 @@ import gc
 import json
 import random
 import signal
+import socket
 import subprocess
 import sys
 from functools import cache
@@ -15,8 +16,9 @@ import openai
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.commands.serve import model_server
+from asyncgpu_tutor.commands.serve import deadlines, model_server
 from asyncgpu_tutor.commands.serve.answers import Answer
+from asyncgpu_tutor.commands.serve.deadlines import PunctualProtocol
 from asyncgpu_tutor.commands.serve.questions import MODEL_NAME
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.language.conversations import Conversation
@@ -79,6 +81,7 @@ async def test_a_client_of_that_api_gets_its_answers(device: Device) -> None:
             *said, last = deltas
             assert "".join(part.choices[0].delta.content or "" for part in said) == wanted
             assert [part.choices[0].delta.role for part in said] == ["assistant"] + [None] * 6
+            assert [part.usage for part in said] == [None] * len(said)
             assert last.usage is not None
             assert last.usage.total_tokens == 9
 
@@ -129,15 +132,24 @@ def of(**asked: object) -> tuple[str, object]:
         (TEXT, {"prompt": ["a"]}, 400, "prompt is one text"),
         (TEXT, {"prompt": [True]}, 400, "prompt is one text"),
         (TEXT, {"prompt": "\ud800"}, 400, "never seen"),
+        (*of(prompt=[int("9" * 4000)]), 400, "tokens are 0 to 26, and got 9"),
         (*of(max_tokens=0), 400, "max_tokens can't be 0"),
-        (*of(max_tokens="9"), 400, "max_tokens can't be '9'"),
-        (*of(max_tokens=True), 400, "max_tokens can't be True"),
+        (*of(max_tokens="9"), 400, "max_tokens is a whole number, and can't be '9'"),
+        (*of(max_tokens=True), 400, "max_tokens is a whole number, and can't be True"),
         (*of(temperature=-1), 400, "temperature is"),
         (*of(temperature=float("nan")), 400, "temperature is"),
-        (*of(seed=1.5), 400, "seed can't be 1.5"),
-        (*of(stream=1), 400, "stream can't be 1"),
+        (*of(seed=1.5), 400, "seed is a whole number, and can't be 1.5"),
+        (*of(stream=1), 400, "stream is true or false, and can't be 1"),
+        (*of(stream_options={"include_usage": True}), 400, "need stream to be true"),
+        (*of(stream=True, stream_options=[]), 400, "stream_options is an object"),
+        (*of(stream=True, stream_options={"include_usage": 1}), 400, "include_usage is true"),
+        (*of(stream=True, stream_options={"usage": True}), 400, "and not ['usage']"),
         (*of(n=2), 400, "can't do 'n': 2"),
+        (*of(n=True), 400, "can't do 'n': True"),
+        (*of(logprobs=0), 400, "can't do 'logprobs': 0"),  # those of what is said, not none
         (*of(stop=["."]), 400, "can't do 'stop'"),
+        (*of(response_format={"type": "json_object"}), 400, "can't do 'response_format'"),
+        (*of(response_format={"type": "text"}, tool_choice="auto", echo=False), 200, ""),
         (*of(n=1, top_p=1.0, stop=None, user="me", seed=2**70, temperature=0), 200, ""),
         (*of(anything=1), 400, "can't do 'anything'"),
         (*of(**{"\udcff" * 99: 1}), 400, "can't do"),
@@ -145,7 +157,15 @@ def of(**asked: object) -> tuple[str, object]:
         (CHAT, {"messages": [{"content": 1}]}, 400, "messages is a list"),
         (CHAT, {"messages": [{"content": [{"type": "image_url"}]}]}, 400, "messages is a list"),
         (CHAT, {"messages": [{"content": [{"type": "text", "text": "a"}]}]}, 200, ""),
+        (CHAT, {"messages": [1, {"content": "a"}]}, 400, "messages is a list"),
+        (CHAT, {"messages": [{"role": "system"}, {"content": "a"}]}, 200, ""),
         (CHAT, {"messages": [{"content": "a"}], "max_completion_tokens": 1}, 200, ""),
+        (
+            CHAT,
+            {"messages": [{"content": "a"}], "max_completion_tokens": 0},
+            400,
+            "max_completion_tokens can't be 0",
+        ),
         ("/nowhere", None, 404, "Not Found"),
         (TEXT, None, 405, "Method Not Allowed"),
     ],
@@ -153,7 +173,7 @@ def of(**asked: object) -> tuple[str, object]:
 def test_it_says_what_is_wrong_with_a_question(
     asked: Any, path: str, body: object, status: int, told: str
 ) -> None:
-    if isinstance(body, dict) and status == 200:
+    if isinstance(body, dict) and status == 200 and "max_completion_tokens" not in body:
         body = {"max_tokens": 1, **body}
     found, answer = asked(path, body)
     assert found == status
@@ -162,7 +182,15 @@ def test_it_says_what_is_wrong_with_a_question(
     else:
         assert told in answer["error"]["message"]
         assert len(answer["error"]["param"] or "") <= 240
+        assert len(answer["error"]["message"]) <= 400
         assert answer["error"].keys() == {"message", "type", "param", "code"}
+
+
+def test_an_error_names_the_field_that_was_given(asked: Any) -> None:
+    talk: Any = {"messages": [{"content": "a"}], "max_completion_tokens": 0}
+    assert asked(CHAT, talk)[1]["error"]["param"] == "max_completion_tokens"
+    _, answer = asked(CHAT, {**talk, "max_tokens": 1})
+    assert "give one of them" in answer["error"]["message"]
 
 
 @pytest.fixture(scope="module")
@@ -225,7 +253,7 @@ async def test_a_thousand_requests_of_all_kinds(sim: Device) -> None:
                 assert status == 400
             elif status == 429:
                 kind = "busy"
-                assert json.loads(body)["error"]["code"] == "server_busy"
+                assert json.loads(body)["error"]["code"] == "rate_limit_exceeded"
             else:
                 *parts, last = [json.loads(body)] if kind == "whole" else data_of(body)[:-1]
                 texts = [part["choices"][0]["text"] for part in [*parts, last]]
@@ -270,7 +298,8 @@ async def test_it_turns_away_who_finds_the_queue_full(sim: Device) -> None:
         head, _, body = (await client.reader.read()).partition(b"\r\n\r\n")
         assert b"429" in head
         assert b"retry-after: 1" in head.lower()
-        assert json.loads(body)["error"]["code"] == "server_busy"
+        told = json.loads(body)["error"]
+        assert (told["type"], told["code"]) == ("rate_limit_error", "rate_limit_exceeded")
         assert (await waiting.json())[1]["choices"][0]["text"] == reference(2)[0]
         await client.gone()
         await talking.gone()
@@ -284,6 +313,54 @@ async def test_an_answer_has_so_much_time(sim: Device, stream: bool, most_s: flo
         status, body = await ask(here.port, TEXT, question(1, stream=stream))
         assert (status, body["error"]["code"]) == (504, "too_slow")
         assert (here.engine.seated, here.engine.waiting) == (0, 0)
+
+
+async def connected(here: Served) -> tuple[Client, PunctualProtocol]:
+    """A connection on which nothing has been sent, and the server's end of it."""
+    client = Client(*await asyncio.open_connection("127.0.0.1", here.port))
+    connections = here.server.server_state.connections
+    await until(lambda: bool(connections))
+    (connection,) = connections
+    assert isinstance(connection, PunctualProtocol)
+    return client, connection
+
+
+async def test_the_head_of_a_request_has_so_much_time(
+    sim: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with served() as here:
+        client, connection = await connected(here)
+        due = connection._head_until
+        assert due is not None
+        client.writer.write(b"POST /health HTTP/1.1\r\n")
+        await until(lambda: bool(connection.conn.trailing_data[0]))
+        assert connection._head_until is due  # more of it is no reason to wait longer
+        client.writer.write(b"Host: localhost\r\nContent-Length: 9\r\n\r\n")
+        assert b" 405 " in await client.reader.readline()
+        assert due.cancelled()
+        client.writer.write(b"a rest, ")  # of a question that has its answer
+        await until(lambda: connection._head_until is not None)
+        client.writer.write(b".GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        await client.reader.readuntil(b"owned_by")
+        monkeypatch.setattr(deadlines, "HEAD_S", 0.0)
+        client.writer.write(b"GET")
+        assert b" 408 Request Timeout" in await client.reader.read()
+        await client.gone()
+        await settled(here)
+
+
+async def test_what_was_sent_has_to_be_read_in_so_much_time(
+    sim: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deadlines, "UNREAD_S", 0.0)
+    async with served() as here:
+        client, connection = await connected(here)
+        for end in (client.writer.transport, connection.transport):
+            end.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+        client.writer.transport.pause_reading()  # pyright: ignore[reportAttributeAccessIssue] - that of a socket has it
+        client.writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" * 2000)
+        await settled(here)
+        await client.gone()
 
 
 async def test_an_error_of_the_device_is_told_to_each_client(sim: Device) -> None:

@@ -8,9 +8,10 @@ interpreting a kernel (`interruptible`).
 
 A handler of our own can't stay installed, because an event loop and a notebook's kernel have theirs, which
 come and go. So SIGINT gets another one only for as long as a call takes, and the program's handler hears of
-the interrupt afterwards. A server wants requests in flight to get their answers, so if the handler belongs to
-an object with `lets_kernels_finish`, nothing is ended. Inside of an event loop an interrupt doesn't go through
-the loop, since that would end a notebook's. The kernel fails instead, with an error for whoever awaits it.
+the interrupt afterwards. A server wants requests in flight to get their answers, so nothing is ended if the
+handler belongs to an object with `lets_kernels_finish`. Inside of an event loop an interrupt doesn't go
+through the loop, since that would end a notebook's. The kernel fails instead, with an error for whoever
+awaits it.
 
 `_signal` swaps handlers, because the public `signal` is made of it, and turns numbers into enums and back,
 which takes ten times as long; a launch has a dozen swaps. Code that changes the machine outside of

@@ -6,10 +6,10 @@ from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import constant, convert, null, typed_value
 from simgpu.cuda_c.compile.places import place_of
 from simgpu.cuda_c.compile.storage import joined, spread
-from simgpu.cuda_c.compile.type_names import resolve_type
+from simgpu.cuda_c.compile.type_names import array_type, resolve_type
 from simgpu.cuda_c.compile.typed import Expr
 from simgpu.cuda_c.compile.variables import Origin
-from simgpu.cuda_c.syntax.ast import Braces, Expression, Text
+from simgpu.cuda_c.syntax.ast import Braces, Declarator, Expression, Text
 from simgpu.cuda_c.text.source import Position
 from simgpu.cuda_c.types import (
     UINT,
@@ -136,18 +136,51 @@ def _fill(c: Context, items: list[Expression], ctype: CType, at: Position) -> li
                 with c.seen_from(known.scope):
                     out += initialise(c, usual, rest)
             return out
-        inner = c.class_of(part)
-        if (
-            isinstance(part, (Scalar, Pointer))
-            or isinstance(items[0], Braces)
-            or (isinstance(items[0], Text) and isinstance(part, ArrayType))
-            or (inner is not None and inner.constructors)
-            or (isinstance(part, Struct) and c.type_of(items[0]) == part)
-        ):
+        if _is_whole(c, items[0], part):
             out += initialise(c, items.pop(0), part)
         else:
             out += _fill(c, items, part, at)  # C lets inner braces be left out
     return out
+
+
+def _is_whole(c: Context, item: Expression, part: CType) -> bool:
+    """Tell whether an item of a list is all that this part takes of it."""
+    inner = c.class_of(part)
+    return (
+        isinstance(part, (Scalar, Pointer))
+        or isinstance(item, Braces)
+        or (isinstance(item, Text) and isinstance(part, ArrayType))
+        or (inner is not None and bool(inner.constructors))
+        or (isinstance(part, Struct) and c.type_of(item) == part)
+    )
+
+
+def declared_type(c: Context, item: Declarator, element: CType, const: bool = False) -> CType:
+    """The type of a name with what stands behind it; a size that is missing is that of its list."""
+    if None in item.dims[1:]:
+        c.fail(item.at, f"only the first size of '{item.name}' can be left out")
+    if item.dims[:1] != [None]:
+        return array_type(c, element, item.dims, const)
+    element = array_type(c, element, item.dims[1:], const)
+    items, length = [*item.init.items] if isinstance(item.init, Braces) else [], 0
+    while items:
+        _pass_over(c, items, element)
+        length += 1
+    if not length:
+        c.fail(item.at, f"the size of '{item.name}' is missing")
+    return ArrayType(element, length, const)
+
+
+def _pass_over(c: Context, items: list[Expression], part: CType) -> None:
+    """Drop from a list what is for this part, as `_fill` does."""
+    if _is_whole(c, items[0], part):
+        del items[0]
+        return
+    array = isinstance(part, ArrayType)
+    fields = part.fields[: 1 if part.union else None] if isinstance(part, Struct) else ()
+    for inner in [part.element] * part.length if array else [field.type for field in fields]:
+        if items:
+            _pass_over(c, items, inner)
 
 
 def _nothing_given(c: Context, ctype: CType, at: Position) -> list[Expr]:

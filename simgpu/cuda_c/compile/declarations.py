@@ -88,7 +88,7 @@ def _declarator(c: Context, item: ast.Declarator, storage: set[str]) -> Evaluate
     if item.dims or isinstance(ctype, types.ArrayType):  # under a name of its own
         if item.init is None and c.constructs(ctype):
             item = replace(item, init=ast.Braces(at=item.at, items=[]))
-        whole = type_names.declared_type(c, item, ctype, const)
+        whole = braces.declared_type(c, item, ctype, const)
         return _in_memory(c, item, whole, const, volatile)
     known = c.class_of(ctype)
     direct = item.init is None or isinstance(item.init, ast.Braces)

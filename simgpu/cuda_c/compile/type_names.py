@@ -541,15 +541,6 @@ def array_type(
     return element
 
 
-def declared_type(c: Context, item: ast.Declarator, element: CType, const: bool = False) -> CType:
-    """The type of a name with what stands behind it; a size that is missing is that of its list."""
-    if item.dims[:1] != [None]:
-        return array_type(c, element, item.dims, const)
-    if not isinstance(item.init, ast.Braces) or len(item.dims) > 1:
-        c.fail(item.at, f"the size of '{item.name}' is missing")
-    return types.ArrayType(element, len(item.init.items), const)
-
-
 def integer_constant(c: Context, node: ast.Expression, what: str) -> int:
     """Compute an integer that must be known at compile time."""
     expr = constants.evaluated(c, c.expression(node), node)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from simgpu.cuda_c.compile import signature as heads
 from simgpu.cuda_c.compile import type_names, typed
-from simgpu.cuda_c.compile.braces import initialise
+from simgpu.cuda_c.compile.braces import declared_type, initialise
 from simgpu.cuda_c.compile.builtins import taken_by_cuda
 from simgpu.cuda_c.compile.constants import evaluated
 from simgpu.cuda_c.compile.context import Context, File, Numbers
@@ -219,7 +219,7 @@ class Program:
                 self._file.source.unsupported(item.at, "a constant must be known at compile time")
             self._file.scope.names[item.name] = typed.Number(value)
             return
-        whole = type_names.declared_type(c, item, ctype, const)
+        whole = declared_type(c, item, ctype, const)
         # To C++ a `__constant__` variable is no const one: who writes to it is told when the kernel runs.
         of, most = _ROOMS["__constant__" in storage]
         self._room[of] += size_of(whole)

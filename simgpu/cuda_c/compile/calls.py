@@ -47,6 +47,8 @@ def call_expression(c: Context, node: ast.CallExpr, used: bool = True) -> Expr:
     if node.name in c.file.functions:
         functions = _seen(c, node)
         arguments = _arguments(c, node, functions, c.file.scope)
+        if node.away and not any(isinstance(_whole(a.type), types.Struct) for a in arguments):
+            c.fail(node.at, f"'{node.name}' is not declared: write {node.away}::{node.name}")
         # The file may have more forms of a function that is built in, as of make_float4.
         call = Invocation(node, arguments)
         if builtin is None or _fits_as_it_is(c, call, functions):
@@ -57,6 +59,13 @@ def call_expression(c: Context, node: ast.CallExpr, used: bool = True) -> Expr:
         builtins.refuse_unknown(c, node)
     mark = len(c.steps)
     return cuts.cut_meeting(c, mark, builtin(c, node, used))
+
+
+def _whole(ctype: types.CType) -> types.CType:
+    """What a pointer or an array is one of: arguments bring the functions of their namespaces with them."""
+    while isinstance(ctype, types.Pointer | types.ArrayType):
+        ctype = ctype.target if isinstance(ctype, types.Pointer) else ctype.element
+    return ctype
 
 
 def _fits_as_it_is(c: Context, call: Invocation, functions: Functions) -> bool:

@@ -81,6 +81,8 @@ def content(c: Context, node: ast.Expression, used: bool) -> typed.Expr:
 
 def _name(c: Context, node: ast.DeclRefExpr) -> typed.Expr:
     found = c.scope.find(node.name)
+    if node.away and found and found is c.scope.outermost().names.get(node.name):
+        c.fail(node.at, f"'{node.name}' is not declared: write {node.away}::{node.name}")
     if isinstance(found, Variable):
         return storage.read_variable(c, found, node.at)
     if isinstance(found, typed.Number):

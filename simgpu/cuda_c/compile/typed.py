@@ -219,6 +219,13 @@ class Scope:
             scope = scope.outer
         return None
 
+    def outermost(self) -> Scope:
+        """The names of the file."""
+        scope = self
+        while scope.outer is not None:
+            scope = scope.outer
+        return scope
+
     def visible(self) -> set[str]:
         """All names that mean something here."""
         outer: set[str] = set() if self.outer is None else self.outer.visible()

@@ -102,6 +102,7 @@ class DeclRefExpr(Expression):
 
     name: str
     templates: list[TypeName | Expression] | None = None
+    away: str = ""  # the namespace that would have to be named, if it isn't a local variable
 
 
 class Unary(Expression):
@@ -168,7 +169,7 @@ class CallExpr(Expression):
     """A call by name; `templates` are explicit template arguments.
 
     A member function has an `object`, or an `owner` if it is called as `Type::name()`; any other may have
-    the namespace in front of it.
+    the namespace in front of it, or one where it is `away`, and found by its arguments alone.
     """
 
     name: str
@@ -177,6 +178,7 @@ class CallExpr(Expression):
     object: Expression | None = None
     owner: TypeName | None = None
     namespace: str = ""
+    away: str = ""
 
 
 class Qualified(Expression):

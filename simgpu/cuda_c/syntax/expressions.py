@@ -206,7 +206,7 @@ class ExpressionParser(TypeParser):
         if self.at_type() or self.shorthands.get(name) == "value":
             return self._construct(token)
         self.refuse_gpu_only(token)
-        namespace = self.namespace_here() or self.using.get(name, "")
+        namespace, away = self.namespace_here() or self.using.get(name, ""), self.away(name)
         sign = self.operator_name()
         word = sign or self.identifier("an expression")
         name = word.text
@@ -217,8 +217,8 @@ class ExpressionParser(TypeParser):
         if templates is None and self.at("<") and name in ("max", "min") and self.at_type(1):
             templates = self.template_arguments()
         if self.at("("):
-            return self._call(word, templates, namespace=namespace)
-        return ast.DeclRefExpr(at=token.at, name=name, templates=templates)
+            return self._call(word, templates, namespace=namespace, away=away)
+        return ast.DeclRefExpr(at=token.at, name=name, templates=templates, away=away)
 
     def _call(self, name: Token, templates: Templates, **of: Any) -> ast.CallExpr:
         given = self.call_arguments()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.syntax.structs import StructParser
@@ -58,7 +60,17 @@ class _Parser(StructParser):
 
     def unit(self) -> ast.Unit:
         while self.token.kind != "end":
+            types, done = len(self.type_names[0]), len(self.result.order)
+            functions = len(self.result.functions)
             self._top_level()
+            names = [*islice(reversed(self.type_names[0]), len(self.type_names[0]) - types)]
+            names += [function.name for function in self.result.functions[functions:]]
+            for node in self.result.order[done:]:
+                whole = isinstance(node, ast.StructDef)
+                names += [node.name] if whole else []
+                names += [v.name for v in getattr(node.enumerators if whole else node, "items", ())]
+            for name in names:
+                self.homes.setdefault(name, set()).add(self.around or ())
         if self.open_braces:
             self.fail("a namespace or extern \"C\" block is never closed: '}' is missing")
         self.result.order[:0] = self.declared
@@ -71,6 +83,7 @@ class _Parser(StructParser):
         if self.at("}") and self.open_braces:
             self.advance()
             self.open_braces.pop()
+            self.around = self._open_namespaces()
         elif self.at("extern") and self.ahead().kind == "string" and self.ahead(2).is_("{"):
             self.position += 3
             self.open_braces.append("")
@@ -98,7 +111,7 @@ class _Parser(StructParser):
 
     def _namespace(self) -> None:
         """Into a namespace; what is in it is known without its name."""
-        self.accept("inline")
+        inline = self.accept("inline")
         self.position += 1  # not `advance`, which passes over a namespace that is known already
         names: list[str] = []
         while (word := self.tokens[self.position]).kind == "name" or word.is_("::"):
@@ -110,11 +123,17 @@ class _Parser(StructParser):
             return
         self.need("{")
         self.open_braces.append("::".join(names))
+        self.inlined.update(names if inline else ())
+        self.around = self._open_namespaces()
+
+    def _open_namespaces(self, *, all_of_them: bool = False) -> tuple[str, ...]:
+        words = (name for names in self.open_braces for name in names.split("::") if name)
+        return tuple(name for name in words if all_of_them or name not in self.inlined)
 
     def _item(self, template: ast.Template | None) -> None:
         functions, nodes = len(self.result.functions), len(self.result.order)
         self._read_item(template)
-        around = tuple(name for names in self.open_braces for name in names.split("::") if name)
+        around = self._open_namespaces(all_of_them=True)
         for function in self.result.functions[functions:]:
             function.namespace = around
         for node in self.result.order[nodes:]:
@@ -193,12 +212,15 @@ class _Parser(StructParser):
         if self.at("::") or (self.is_type_name(self.token.text) and self._is_owner()):
             self._method(storage, wanted)
             return
+        # The names of a namespace that stands in front of its own are known in it.
+        outside = self.at("operator") or self.namespace_here() != ""
         name = self.operator_name() or self.identifier("the name of a function or variable")
         a_value = (
             base.const and self.at("(") and not (self.ahead().is_(")", "...") or self.at_type(1))
         )
         if (self.at("(") and not a_value) or (template is not None and self.at("<")):
-            self._function(storage, wanted, name, template)
+            with self._all_names(outside):
+                self._function(storage, wanted, name, template)
             return
         if template is not None:
             if not self.at("="):
@@ -260,7 +282,8 @@ class _Parser(StructParser):
                 f"'{name.text}' is not the constructor of '{owner}': write the type that it returns",
                 name.at,
             )
-        given = self.function(storage, returns, name, None, owner)
+        with self._all_names(True):
+            given = self.function(storage, returns, name, None, owner)
         for node in self.result.order:
             if isinstance(node, ast.StructDef) and node.name == owner:
                 for method in node.methods:
@@ -270,6 +293,16 @@ class _Parser(StructParser):
                         method.initial, method.refusal = given.initial, given.refusal
                         return
         self.fail(f"'{owner}' declares no such member function '{name.text}'", name.at)
+
+    @contextmanager
+    def _all_names(self, known: bool) -> Iterator[None]:
+        """Take all names as they are: the head says in which namespace this is."""
+        around = self.around
+        self.around = None if known else around
+        try:
+            yield
+        finally:
+            self.around = around
 
     def _skip_item(self) -> None:
         """Everything up to the semicolon or the closing brace of one top-level item."""

@@ -146,6 +146,8 @@ class StatementParser(DeclaratorParser):
             if whole or not self.ahead().is_("="):
                 if not whole and self.namespace_here():
                     self.using[name.text] = self.namespace_here()
+                elif whole:
+                    self.opened.add(self.aliases.get(name.text, name.text))
                 while not self.at(";"):  # what is in a namespace is known without its name
                     if self.advance().is_("="):
                         self.unsupported("attributes are not supported here", name.at)

@@ -192,6 +192,7 @@ class StructParser(StatementParser):
             if self.at("virtual"):
                 self.unsupported("virtual base classes are not supported")
             out.base = self.specifiers()[1]
+            self.opened.add(out.base.base)  # which the struct knows by that name, wherever it is
             if self.at(","):
                 self.unsupported("several base classes are not supported: make the others members")
         self.need("{")

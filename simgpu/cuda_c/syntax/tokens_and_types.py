@@ -119,6 +119,10 @@ class TypeParser(ABC):
         self.aliases: dict[str, str] = {}  # of namespaces
         self.namespaces = set(_OPEN_NAMESPACES)
         self.using: dict[str, str] = {}  # of each `using space::name`, the namespace
+        self.opened: set[str] = set()  # by `using namespace`, and bases of structs
+        self.inlined: set[str] = set()  # namespaces whose names those around them have, too
+        self.around: tuple[str, ...] | None = ()  # namespaces here; None where all names are taken
+        self.homes: dict[str, set[tuple[str, ...]]] = {}  # of names of the file, their namespaces
 
     @property
     def token(self) -> Token:
@@ -155,6 +159,23 @@ class TypeParser(ABC):
         if self.position < 2 or not self.tokens[self.position - 1].is_("::"):
             return ""
         return self.tokens[self.position - 2].text
+
+    def away(self, name: str) -> str:
+        """The namespace without which a name of the file isn't known here, or an empty string."""
+        homes, around = self.homes.get(name, ()), self.around
+        if not homes or around is None or name in self.using or name in self.opened:
+            return ""
+        said = self.namespace_here()
+        said = self.aliases.get(said, said)
+        if said in self.inlined | _OPEN_NAMESPACES:
+            return ""
+        for home in homes:
+            near = around[: len(home)] == home
+            if said in self.namespaces:  # and no return, in front of `::name`
+                near = home[-1:] == (said,)
+            if near or not self.opened.isdisjoint(home[-1:]):
+                return ""
+        return "::".join(min(homes))
 
     def ahead(self, n: int = 1) -> Token:
         return self.tokens[min(self.position + n, len(self.tokens) - 1)]
@@ -286,6 +307,9 @@ class TypeParser(ABC):
                     self.unsupported(text)
                 self.need(")")
             elif token.text == "auto" or token.text in _ALIASES or self.is_type_name(token.text):
+                inner = any(token.text in names for names in self.type_names[1:])
+                if not inner and (space := self.away(token.text)):
+                    self.fail(f"unknown type name '{token.text}': write {space}::{token.text}")
                 self.advance()
                 base = _ALIASES.get(token.text, token.text)
                 result.base = base.lstrip("_") if token.text in _HALF_NAMES else base

@@ -300,7 +300,8 @@ class _HostCodeReader:
             if "(" in head[mark:]:
                 self.kernels[head[head.index("(", mark) - 1]] = None
         elif first in ("using", "namespace", "concept"):
-            item.names = set(head[1:2]) - {"std"}
+            named = head[-1:] if first == "using" and "=" not in head else head[1:2]
+            item.names = set(named) - {"std"}
         elif first == "typedef" or _is_type(head):
             item.names = _type_names(words, head)
         elif first == "extern" and "=" not in words:

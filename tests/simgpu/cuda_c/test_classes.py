@@ -112,6 +112,10 @@ USES: list[tuple[str, Any]] = [
     ("auto f = [e = made(o)]() { return 3; }; o[i] += f();", 8),
     ("o[i] = file[1].b * 10 + file[0].b;", 53),
 ]  # fmt: skip
+SPACE = """namespace a { enum E { one = 4 }; typedef int T; const int K = 3;
+    struct S { int v; __device__ int twice(); };
+    __device__ int f() { return 2; } __device__ int g(S s) { return s.v; } __device__ int g(S* s) { return s->v; } }
+"""
 OTHERS = [
     # A friend that is only declared says nothing new, and one with a body is a function of the file.
     ("""class Half { int v; friend class Other; static_assert(sizeof(int) == 4, "as on a GPU");
@@ -156,6 +160,15 @@ OTHERS = [
     namespace a { __device__ int f() { return 2; } __device__ int g() { return f(); } const int K = 1; }
     namespace b { __device__ int f() { return 3; } namespace c { __device__ int g() { return f(); } } const int K = 2; }
     namespace bc = b::c;""", "f() * 10000 + a::f() * 1000 + b::f() * 100 + a::g() * 10 + bc::g()", 12323),
+    # Names of a namespace: said, used, of a base, found by an argument, and of inline and unnamed ones.
+    (SPACE, "a::S s{a::K}; o[i] = s.v + a::f() + a::T(1) + a::one;", 3 + 2 + 1 + 4),
+    (SPACE, "using a::S; using namespace a; S s{K}; o[i] = s.v + f() + T(1) + one;", 3 + 2 + 1 + 4),
+    (SPACE + "using a::S; using a::f;", "S s{1}; o[i] = s.v + f();", 1 + 2),
+    (SPACE + "struct D : a::S { S* next; };", "D d; d.v = 5; o[i] = d.v;", 5),
+    (SPACE, "a::S s{6}; o[i] = g(s) + g(&s);", 12),
+    (SPACE + "__device__ int a::S::twice() { S s{K}; return s.v + v; }", "a::S s{6}; o[i] = s.twice();", 9),
+    ("inline namespace v { struct S { int x; }; const int K = 1; } namespace { const int L = 2; }",
+     "S s{K}; v::S t{v::K}; o[i] = s.x + t.x + L;", 4),
     # A file may add forms to a function that is built in.
     ("__device__ float4 make_float4(float3 a, float b) { return make_float4(a.x, a.y, a.z, b); }",
      "x[i] = make_float4(make_float3(1, 2, 3), 4).w + make_float4(1, 2, 3, 5).w;", 9),
@@ -187,6 +200,14 @@ REFUSED = [
     (CLASSES, "x[i] = pick(1, 2.0f, Less<int>());", WRONG, r"no 'pick' takes \(int, float, Less<int>\)"),
     (CLASSES, "Box<> b;", WRONG, "'T' of 'Box' is not known"),
     (TWO_K, "o[i] = b::K;", UNSUPPORTED, "'K' in two namespaces"),
+    (SPACE, "S s; o[i] = s.v;", WRONG, "unknown type name 'S': write a::S"),
+    (SPACE + "__constant__ S c;", "o[i] = c.v;", WRONG, "unknown type name 'S': write a::S"),
+    (SPACE, "o[i] = sizeof(T);", WRONG, "unknown type name 'T': write a::T"),
+    (SPACE, "o[i] = f();", WRONG, "'f' is not declared: write a::f"),
+    (SPACE, "o[i] = K;", WRONG, "'K' is not declared: write a::K"),
+    (SPACE, "o[i] = one;", WRONG, "'one' is not declared: write a::one"),
+    (SPACE + "namespace b { const int L = 1; }", "o[i] = b::K;", WRONG, "write a::K"),
+    (SPACE + "namespace b { const int L = 1; }", "b::S s;", WRONG, "write a::S"),
     (CLASSES, "Shape s; Square q = s;", WRONG, "no constructor that takes"),
     ("", "int k = 1; auto f = [k]() { k = 2; }; f();", WRONG, "const"),
     ("", "int q[2] = {1, 2}; auto f = [=]() { return q[0]; }; o[i] = f();", UNSUPPORTED, "'q' is an array"),

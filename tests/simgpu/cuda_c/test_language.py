@@ -207,6 +207,12 @@ STATEMENTS: list[tuple[str, str, Any]] = [
         ('switch (3) { case cdiv(9, 4): o[i] = 7; } static_assert(cdiv(9, 4) == 3, "three");', 7),
         ("decltype(i) a = 7; decltype(a * 2.0) b = 7 / 2.0; o[i] = add(a, 0.5) * 2 + b * 2;", 15 + 7),
         ("o[i] = 3[table + 0] + (i + 1 > 0)[table];", 2))),
+    *(("struct P { int x, y; };", text, value) for text, value in (
+        ("int t[][2] = {{1, 2}, {3}}; o[i] = t[1][i % 2] + 10 * sizeof(t);", lambda i: 160 + 3 * (i % 2 == 0)),
+        ("const int t[][2][2] = {1, 2, 3, 4, {{5}}}; o[i] = t[1][0][0] + 10 * sizeof(t);", 325),
+        ("int t[][2] = {{}, {1}, 5, 6, 7}; o[i] = t[3][0] + t[2][1] + 10 * sizeof(t);", 333),
+        ("P p[] = {1, 2, {3}, 5}; o[i] = p[2].x + 10 * sizeof(p);", 245),
+        ('char t[][3] = {"ab", "c"}; o[i] = t[1][0] + sizeof(t);', 99 + 6))),
     *((MESSAGE, text, lambda i, values=values: values[i % len(values)]) for text, values in (
         ('const char s[] = "hello"; o[i] = s[i % 6] + sizeof(s) - 6;', b"hello\0"),
         ('char s[8] = "hi"; s[0] = 65; o[i] = s[i % 3];', b"Ai\0"),

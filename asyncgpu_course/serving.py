@@ -26,6 +26,7 @@ import numpy as np
 import asyncgpu_tutor as agt
 from asyncgpu_course.shown import shown
 from asyncgpu_tutor.data import LanguageModel
+from asyncgpu_tutor.data.language import word
 
 _RECORDED = Path(__file__).with_name("serving_h200.json")
 _OF_LAYERS = {"gain_1", "qkv", "out", "gain_2", "wide", "narrow"}
@@ -80,17 +81,12 @@ class Visitor:
         self.heard += 1
         if self.heard >= len(self.prompt):
             self.first = now if self.first is None else self.first
-            self.text.append(word(token))
+            self.text.append(word(token) if token < 0 else token)
         if token < 0:
             self.end = now
         elif len(self.text) == self.leaves:
             self.gone = True
         return token < 0
-
-
-def word(token: int) -> int:
-    """What a step said, whether it was the last word or not."""
-    return -1 - token if token < 0 else token
 
 
 class RoomStep(Protocol):

@@ -31,7 +31,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,7 @@ from typing import Any
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course.serving import first_layers
+from asyncgpu_course.serving import Visitor, first_layers
 from asyncgpu_tutor.data import LanguageModel, load_language_model
 from asyncgpu_tutor.data.language import END
 from asyncgpu_tutor.language import slots
@@ -52,31 +52,7 @@ DRAWN = 3  # times
 RECORDED = 6  # steps
 
 
-@dataclass
-class Request:
-    """A prompt that comes in at some time, and the answer to it."""
-
-    number: int
-    prompt: list[int]
-    last: int  # place of its last token
-    at: float = 0.0  # us
-    heard: int = 0  # tokens, of the prompt too
-    answer: list[int] = field(default_factory=list)
-    first: float = 0.0  # us, when its first token of an answer was there
-    over: float = 0.0
-
-    def hear(self, token: int, now: float) -> bool:
-        """Take a token of a step; true if it's the last."""
-        self.heard += 1
-        if self.heard >= len(self.prompt):
-            self.first = self.first or now
-            self.answer.append(-1 - token if token < 0 else token)
-        if token < 0:
-            self.over = now
-        return token < 0
-
-
-Seats = list[Request | None]
+Seats = list[Visitor | None]
 
 
 class Step:
@@ -151,7 +127,7 @@ class Room:
             while time.perf_counter() < end:
                 pass
 
-    def launch(self, step: Step, queue: deque[Request], refill: bool) -> None:
+    def launch(self, step: Step, queue: deque[Visitor], refill: bool) -> None:
         """Let those who are here sit down, if there is room, and launch a step."""
         new, now = list[int](), self.now()
         if refill and queue and queue[0].at <= now:
@@ -167,14 +143,14 @@ class Room:
         """Give out the tokens of a step to those who sat there when it was launched."""
         tokens, now = step.wait(), self.now()
         for seat, request in enumerate(step.sits):
-            if request is None or request.over:  # it was launched before anybody knew
+            if request is None or request.end is not None:  # it was launched before anybody knew
                 continue
             if request.hear(tokens[seat], now):
                 self.sits[seat] = None
         if self.extra_us:
             self._python()
 
-    def asked(self, requests: list[Request], batches: bool) -> None:
+    def asked(self, requests: list[Visitor], batches: bool) -> None:
         """Look at what a step said, and then launch the next one."""
         queue = deque(requests)
         while queue or any(self.sits):
@@ -186,7 +162,7 @@ class Room:
             self.launch(step, queue, refill=empty or not batches)
             self.hear(step)
 
-    def ahead(self, requests: list[Request]) -> None:
+    def ahead(self, requests: list[Visitor]) -> None:
         """Launch the next step, and then look at what this one said."""
         queue, under_way = deque(requests), deque[Step]()
         while queue or any(self.sits) or under_way:
@@ -200,7 +176,7 @@ class Room:
             if len(under_way) == 2 or not any(self.sits):
                 self.hear(under_way.popleft())
 
-    def serve(self, way: str, requests: list[Request], extra_us: float) -> float:
+    def serve(self, way: str, requests: list[Visitor], extra_us: float) -> float:
         """Serve all requests in a way, and return how long it took, in us."""
         self.number = self.taken = 0
         self.extra_us = extra_us
@@ -243,16 +219,16 @@ def _endless(model: LanguageModel) -> LanguageModel:
     return replace(model, weights={**model.weights, "tokens": tokens})
 
 
-def asked_for(size: Size, rate: float | None, seed: int) -> list[Request]:
+def asked_for(size: Size, rate: float | None, seed: int) -> list[Visitor]:
     """Requests that come all at once, or at random at so many a second."""
     random, most = np.random.default_rng(seed), size.model.context
     lengths = random.geometric(1 / size.mean, size.requests)
     waits = random.exponential(1e6, size.requests)
-    made: list[Request] = []
+    made: list[Visitor] = []
     for number, length in enumerate(lengths.tolist()):
         many = int(random.integers(size.prompts[0], size.prompts[1] + 1))
         prompt = random.integers(1, len(size.model.vocabulary), many).tolist()
-        made.append(Request(number, prompt, min(many + length - 1, most - 1)))
+        made.append(Visitor(number, prompt, min(many + length - 1, most - 1)))
     if rate is not None:
         for request, at in zip(made, np.cumsum(waits / rate).tolist(), strict=True):
             request.at = at
@@ -324,10 +300,10 @@ class Bench:
             requests = asked_for(self.size, rate, seed)
             took += room.serve(way, requests, extra_us)
             steps, taken = steps + room.number, taken + room.taken
-            waits += [request.first - request.at for request in requests]
+            waits += [r.first - r.at for r in requests if r.first is not None]
             for request in requests:
-                said += len(request.answer)
-                self.check(seed, request.number, request.answer)
+                said += len(request.text)
+                self.check(seed, request.number, request.text)
         first = np.array(waits)
         row = {
             "seats": count, "way": way, "load": load, "python_us": extra_us, "tokens": said,
@@ -348,7 +324,7 @@ class Bench:
         )
         print("|---|---|---|---|---|---|---|---|---|")
         drawn = [asked_for(self.size, None, seed) for seed in range(self.size.drawn)]
-        spoken = np.mean([request.last for requests in drawn for request in requests])
+        spoken = float(np.mean([request.last for requests in drawn for request in requests]))
         for count in self.size.seats:
             step_us = 0.0
             for load in LOADS:
@@ -377,8 +353,8 @@ class Bench:
 def recorded(size: Size, way: str, extra_us: float) -> agt.Trace:
     """A trace of a few steps with all seats taken, in which somebody leaves and somebody comes."""
     room = Room(size.model, size.seats[0])
-    leave = [Request(i, [1, 2], 2 + i) for i in range(room.count + RECORDED)]
-    room.serve(way, [replace(r, answer=[]) for r in leave], extra_us)  # warm-up
+    leave = [Visitor(i, [1, 2], 2 + i) for i in range(room.count + RECORDED)]
+    room.serve(way, [replace(r, text=[]) for r in leave], extra_us)  # warm-up
     with agt.record() as trace:
         room.serve(way, leave, extra_us)
     return trace

@@ -29,6 +29,12 @@ WORDLIKE: Final = re.compile(r" ?[A-Za-z]+| ?[0-9]+| ?[^A-Za-z0-9\n ]| |\n")
 END: Final = 0
 """The token that ends a text: a new line."""
 
+
+def word(said: int) -> int:
+    """The token that a step said. The last one of a text comes as -1 - token, which is negative."""
+    return -1 - said if said < 0 else said
+
+
 _FILE = Path(__file__).with_name("language.npz")
 _NAMES: Final = ("tokens", "places", "gain_1", "qkv", "out", "gain_2", "wide", "narrow", "gain")
 
@@ -117,6 +123,30 @@ def load_language_model() -> LanguageModel:
             int(stored["heads"]),
             stored["curve"],
         )
+
+
+def untrained_model(
+    size: int, heads: int, layers: int, context: int, vocabulary: int, seed: int = 5
+) -> LanguageModel:
+    """A model of random weights: what it says makes no sense, and is quick to interpret.
+
+    Its tokens are a new line, which ends a text, and then letters.
+    """
+    random = np.random.default_rng(seed)
+    shapes = {
+        "tokens": (vocabulary, size),
+        "places": (context, size),
+        "qkv": (layers, 3 * size, size),
+        "out": (layers, size, size),
+        "wide": (layers, 4 * size, size),
+        "narrow": (layers, size, 4 * size),
+    }
+    weights = {name: random.normal(0, shape[-1] ** -0.5, shape) for name, shape in shapes.items()}
+    gains = {"gain_1": (layers, size), "gain_2": (layers, size), "gain": (size,)}
+    weights |= {name: random.normal(1, 0.1, shape) for name, shape in gains.items()}
+    floats = {name: weight.astype(np.float32) for name, weight in weights.items()}
+    letters = "\n", *(chr(97 + i) for i in range(vocabulary - 1))
+    return LanguageModel(letters, floats, heads, np.zeros((0, 3), np.float32))
 
 
 def _floats(numbers: npt.NDArray[np.generic], scale: npt.NDArray[np.generic] | None) -> Floats:

@@ -34,7 +34,7 @@ import numpy.typing as npt
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.data import LanguageModel
-from asyncgpu_tutor.data.language import END
+from asyncgpu_tutor.data.language import END, word
 from asyncgpu_tutor.devices.event_loop import only_asyncio, shielded
 from asyncgpu_tutor.devices.fresh_errors import fresh
 from asyncgpu_tutor.errors import ServerBusyError, UsageError
@@ -316,7 +316,7 @@ class Conversations:
                 continue
             talk.place += 1
             if talk.place >= len(talk.prompt):
-                talk.said.put_nowait(-1 - token if token < 0 else token)
+                talk.said.put_nowait(word(token))
             if token < 0:
                 talk.end()
                 if self._seats[slot] is talk:

@@ -18,6 +18,7 @@ from asyncgpu_course.checks.trials import cases, counted, runs, timed
 from asyncgpu_course.exercises.exercise import Exercise
 from asyncgpu_course.internals import count, happens_before
 from asyncgpu_tutor.data import LanguageModel, reference_say
+from asyncgpu_tutor.data.language import untrained_model
 from asyncgpu_tutor.language import Slots, chances, slots
 
 _LONGEST = 40
@@ -218,21 +219,7 @@ _TOKENS, _GOAL_US = 12, 500
 
 @cache
 def _model(seed: int) -> LanguageModel:
-    random, size, layers, context, tokens = np.random.default_rng(seed), 32, 2, 24, 40
-    shapes = {
-        "tokens": (tokens, size),
-        "places": (context, size),
-        "qkv": (layers, 3 * size, size),
-        "out": (layers, size, size),
-        "wide": (layers, 4 * size, size),
-        "narrow": (layers, size, 4 * size),
-    }
-    weights = {name: random.normal(0, shape[-1] ** -0.5, shape) for name, shape in shapes.items()}
-    gains = {"gain_1": (layers, size), "gain_2": (layers, size), "gain": (size,)}
-    weights |= {name: random.normal(1, 0.1, shape) for name, shape in gains.items()}
-    letters = tuple(chr(97 + i) for i in range(tokens))
-    floats = {name: weight.astype(np.float32) for name, weight in weights.items()}
-    return LanguageModel(letters, floats, 2, np.zeros((0, 3), np.float32))
+    return untrained_model(32, heads=2, layers=2, context=24, vocabulary=40, seed=seed)
 
 
 def _said(answer: Any, last: int, seats: int) -> Observed:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from functools import cache
 from itertools import islice, pairwise
@@ -295,7 +295,7 @@ class _Parser(StructParser):
         self.fail(f"'{owner}' declares no such member function '{name.text}'", name.at)
 
     @contextmanager
-    def _all_names(self, known: bool) -> Iterator[None]:
+    def _all_names(self, known: bool) -> Generator[None]:
         """Take all names as they are: the head says in which namespace this is."""
         around = self.around
         self.around = None if known else around

@@ -11,12 +11,12 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.data import LanguageModel, reference_say
+from asyncgpu_tutor.data.language import untrained_model
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.errors import DeviceError, ServerBusyError, UsageError
 from asyncgpu_tutor.language import Conversations, chances
-from tests.asyncgpu_tutor.language.small_model import small_model
 
-MODEL = small_model(context=10)
+MODEL = untrained_model(32, heads=1, layers=1, context=10, vocabulary=27)
 HEAT = 0.9
 
 

@@ -8,10 +8,10 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.data import LanguageModel, reference_say
+from asyncgpu_tutor.data.language import untrained_model
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.language import Slots, chances, slots
-from tests.asyncgpu_tutor.language.small_model import small_model
 
 SIZE, HEADS, LAYERS, CONTEXT, VOCABULARY = 32, 2, 2, 24, 40
 Step = Callable[[Slots], agt.DeviceOp[Any]]
@@ -20,7 +20,7 @@ STEPS = pytest.mark.parametrize("step", [Slots.step, Slots.fused_step])
 
 @pytest.fixture(scope="module")
 def model() -> LanguageModel:
-    return small_model(SIZE, HEADS, LAYERS, CONTEXT, VOCABULARY)
+    return untrained_model(SIZE, HEADS, LAYERS, CONTEXT, VOCABULARY)
 
 
 # Of each: prompt, place of the last token, seed.

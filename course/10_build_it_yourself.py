@@ -25,14 +25,7 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_course import (
-    check,
-    guess,
-    hint,
-    progress,
-    reveal,
-    score,
-    solution,
-    solved,
+    check, guess, hint, progress, reveal, score, solution, solved,
 )
 
 device = agt.use("auto")

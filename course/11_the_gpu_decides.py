@@ -20,15 +20,7 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_course import (
-    check,
-    guess,
-    hint,
-    progress,
-    reveal,
-    score,
-    shown,
-    solution,
-    solved,
+    check, guess, hint, progress, reveal, score, shown, solution, solved,
 )
 
 device = agt.use("auto")

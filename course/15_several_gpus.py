@@ -7,7 +7,7 @@
 #
 # **What does a second GPU cost, and who pays for it?**
 #
-# After this page you can split work over several GPUs, tell when a copy costs more than it saves, write an all-reduce by hand, find out why GPUs wait for each other for ever, and train a network on two of them.
+# After this page you can split work over several GPUs, tell when a copy costs more than it saves, write an all-reduce by hand, find out why GPUs wait for each other forever, and train a network on two of them.
 #
 # | | |
 # |---|---|
@@ -23,16 +23,7 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_course import (
-    check,
-    guess,
-    hint,
-    progress,
-    reveal,
-    score,
-    several,
-    shown,
-    solution,
-    solved,
+    check, guess, hint, progress, reveal, score, several, shown, solution, solved,
 )
 
 device = agt.use("auto")
@@ -261,7 +252,7 @@ stuck.plot(
 )
 
 # %% [markdown] id=deadlock-read
-# Our simulated `send` ends when the other side receives. Both send first, so both wait for ever. That's a **deadlock**. To a profiler it's work: two kernels that never end. With NVIDIA's NCCL, a `send` *may* block like this, and a small one may also slip through into a buffer. So a program may pass its tests, and hang with a larger array. (And NCCL doesn't say who waits for whom.)
+# Our simulated `send` ends when the other side receives. Both send first, so both wait forever. That's a **deadlock**. To a profiler it's work: two kernels that never end. With NVIDIA's NCCL, a `send` *may* block like this, and a small one may also slip through into a buffer. So a program may pass its tests, and hang with a larger array. (And NCCL doesn't say who waits for whom.)
 #
 # The way out is to talk and listen at the same time: **`group.exchange(x, to, into, source)`** sends `x` to one rank while it receives from another. With that, we can write an all-reduce by hand. The ranks sit in a **ring**. In each step, a rank passes what it last received to the right, and adds what comes from the left to its own sum:
 
@@ -446,7 +437,7 @@ def two_sums(rank):
     return agt.zip(sum_b, sum_a).last().to_host()
 
 # %% id=15-order-swapped guess
-# `a` is 1 on GPU 0 and 2 on GPU 1, and `b` is 10 and 20. What do they get for the sum of `a`, GPU 0 and GPU 1? (Type two numbers, such as "3 3". If they wait for each other for ever, type "hang", and if the mistake is found, "error".)
+# `a` is 1 on GPU 0 and 2 on GPU 1, and `b` is 10 and 20. What do they get for the sum of `a`, GPU 0 and GPU 1? (Type two numbers, such as "3 3". If they wait for each other forever, type "hang", and if the mistake is found, "error".)
 
 # %% id=15-order-swapped reveal
 with agt.using("sim:0"):
@@ -859,7 +850,7 @@ if device.simulated:
 # - A second GPU pays only if each part keeps its GPU busy for longer than Python needs to describe it.
 # - The road between GPUs is slower than a GPU's own memory. Move data once, and let it stay.
 # - In a good ring, each rank sends less than twice its array.
-# - All ranks call the same collectives in the same order. Otherwise you may get wrong numbers and no error, or, on bare NCCL, wait for ever.
+# - All ranks call the same collectives in the same order. Otherwise you may get wrong numbers and no error, or, on bare NCCL, wait forever.
 # - Start an all-reduce as soon as its numbers are there, and work beside it. Only the last one can't be hidden.
 #
 # The [glossary](../docs/glossary.md) has the words. **Next:** in [16_several_machines](16_several_machines.ipynb) the other GPU is in another box, and the road gets narrow.

@@ -17,16 +17,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course import (
-    check,
-    guess,
-    hint,
-    progress,
-    reveal,
-    score,
-    shown,
-    solution,
-)
+from asyncgpu_course import check, guess, hint, progress, reveal, score, shown, solution
 from asyncgpu_tutor.language import slots
 
 device = agt.use("auto")

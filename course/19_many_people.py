@@ -20,23 +20,10 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_course import (
-    check,
-    guess,
-    hint,
-    progress,
-    reveal,
-    score,
-    solution,
-    solved,
+    check, guess, hint, progress, reveal, score, solution, solved,
 )
 from asyncgpu_course.serving import (
-    SeatRoom,
-    Visitor,
-    clock_room,
-    draw_waits,
-    first_layers,
-    people,
-    recorded_row,
+    SeatRoom, Visitor, clock_room, draw_waits, first_layers, people, recorded_row,
     with_seats,
 )
 from asyncgpu_tutor.data import load_language_model

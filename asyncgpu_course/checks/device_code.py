@@ -104,7 +104,7 @@ def keeps_waiting(mine: str, before: str, *args: Any, block: int = 1) -> None:
 
 
 def stays(run: Callable[[], object]) -> bool:
-    """True if a kernel waits for ever, or ends itself because it has waited for long."""
+    """True if a kernel waits forever, or ends itself because it has waited for long."""
     try:
         run()
     except Rejected as rejected:

@@ -5,7 +5,7 @@ data between GPUs goes by NCCL, because Dask would copy it through the host. A w
 and not a series of tasks: a call of an actor takes a millisecond where a task takes ten, the arrays have to
 stay in one process, and coroutines of one actor run side by side.
 
-The hard part is a worker that dies. Dask would wait for a lost actor for ever in some cases, and a program
+The hard part is a worker that dies. Dask would wait for a lost actor forever in some cases, and a program
 that awaits a GPU should get an error within seconds. A time limit for each call won't do, because a recipe
 may rightly take an hour. So we don't limit the work, but ask who is alive: the scheduler knows which
 workers it has lost, and each worker's nanny, a process of its own, knows whether it is stopped. The worker

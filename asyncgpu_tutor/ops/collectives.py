@@ -1,7 +1,7 @@
 """Collectives: what the ranks of a group do together, each as an operation on a stream of its own.
 
 Ranks have to call the same things in the same order. If one calls a sum where another calls a broadcast,
-NCCL doesn't notice: GPUs wait for each other for ever, or add up the wrong bytes. Such a hang says nothing
+NCCL doesn't notice: GPUs wait for each other forever, or add up the wrong bytes. Such a hang says nothing
 of its cause, which is in two places of the program at once.
 
 So each rank numbers its calls, and each call is held against those that other ranks of this process have
@@ -236,7 +236,7 @@ class Group:
         """Send one array and receive another at the same time; yields both.
 
         All ranks call it. A `send` ends when the other rank receives, so that two ranks which both send first
-        wait for ever; this is the way around. None is for nobody, as at the edge of a grid.
+        wait forever; this is the way around. None is for nobody, as at the edge of a grid.
         """
         check_same(into, x.shape, x.dtype, f"array {x.name!r}")
         where, ends = _line(sys._getframe(1)), (to, source)

@@ -3,7 +3,7 @@
 A kernel that can call the host could do whatever its process may: a wrong index in its threads would be a
 file name. So the program says beforehand which files, folder and addresses kernels may use, and a kernel
 asks for them by number. What it opens by name has to be a plain file in the folder once links are followed,
-because a link could lead out of it, and a pipe could hold up the host for ever. A number is never used
+because a link could lead out of it, and a pipe could hold up the host forever. A number is never used
 again, so a thread that keeps one too long gets an error and not somebody else's file.
 
 What the system refuses, the kernel is told, by the system's own number of the error, since it can go on
@@ -91,7 +91,7 @@ class Files:
             path = Path(os.path.realpath(self._folder / os.fsdecode(_text(call))))
             if not path.is_relative_to(self._folder):
                 raise PermissionError(EACCES, "outside of the folder")
-            # A pipe, for one, could hold up the host for ever.
+            # A pipe, for one, could hold up the host forever.
             if path.exists() and not path.is_file():
                 raise PermissionError(EACCES, "not a plain file")
             return self._number(path.open("w+b" if call.b else "rb", buffering=0))

@@ -6,7 +6,7 @@ operation runs. While they are off, they cost one comparison. They need the pack
 
 What does not await is wrapped by `span`, which a profiler nests by a stack that each thread has. A task that
 awaits gives its thread to others, which push and pop on the same stack; so what spans an `await` needs
-`across`. NVTX keeps every name for ever: name the sort of work ("batch"), and do not count in names.
+`across`. NVTX keeps every name forever: name the sort of work ("batch"), and do not count in names.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def ring(group, rank, parts, room, add):
 
 # %% id=15-ring
 def ring(group, rank, parts, room, add):
-    """With `send` and `recv`: rank 0 listens first, and so nobody waits for ever."""
+    """With `send` and `recv`: rank 0 listens first, and so nobody waits forever."""
     n = group.size
     right, left = (rank + 1) % n, (rank - 1) % n
 

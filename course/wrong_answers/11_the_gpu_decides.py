@@ -114,7 +114,7 @@ __device__ void meet(unsigned int* arrived, unsigned int goal)
 }
 """
 
-# %% id=11-meet cause="waits for ever"
+# %% id=11-meet cause="waits forever"
 MEET = r"""
 __device__ void meet(unsigned int* arrived, unsigned int goal)
 {
@@ -588,7 +588,7 @@ def pagerank(sources, weight):
 # + {
 
 
-# %% id=11-again cause="and somebody held up in `meet`, a block waits for ever: its meeting is over"
+# %% id=11-again cause="and somebody held up in `meet`, a block waits forever: its meeting is over"
 MEET_AGAIN = r"""
 __device__ void meet(unsigned int* gate)
 {
@@ -613,7 +613,7 @@ __device__ void meet(unsigned int* gate)
 """
 
 
-# %% id=11-again cause="and somebody held up in `meet`, a block waits for ever: its meeting is over"
+# %% id=11-again cause="and somebody held up in `meet`, a block waits forever: its meeting is over"
 # - if (threadIdx.x == 0) {
 # + if (threadIdx.x == 0) {
 # +     __threadfence();
@@ -628,7 +628,7 @@ __device__ void meet(unsigned int* gate)
 # + while (atomicAdd(&gate[1], 0) <= before) {
 
 
-# %% id=11-again cause="waits for ever in this loop"
+# %% id=11-again cause="waits forever in this loop"
 # - atomicExch(&gate[0], 0);
 
 
@@ -637,7 +637,7 @@ __device__ void meet(unsigned int* gate)
 # + while (gate[1] == before) {
 
 
-# %% id=11-again cause="waits for ever in this loop"
+# %% id=11-again cause="waits forever in this loop"
 MEET_AGAIN = r"""
 __device__ void meet(unsigned int* gate)
 {
@@ -830,7 +830,7 @@ def pagerank(sources, weight):
 # + if (i == 0) rounds[0] += level;
 
 
-# %% id=11-meet cause="a block never comes, and another waits for ever"
+# %% id=11-meet cause="a block never comes, and another waits forever"
 # - if (++looks > 10000000) __trap();
 # + looks++;
 
@@ -856,12 +856,12 @@ def pagerank(sources, weight):
 # + if (++looks > 1000) __trap();
 
 
-# %% id=11-again cause="another waits for ever"
+# %% id=11-again cause="another waits forever"
 # - if (++looks > 10000000) __trap();
 # + __nanosleep(100);
 
 
-# %% id=11-meet cause="another waits for ever, or for more than 100 million looks: give up"
+# %% id=11-meet cause="another waits forever, or for more than 100 million looks: give up"
 # - if (++looks > 10000000) __trap();
 # + looks = 0;
 # + if (++looks > 10000000) __trap();
@@ -913,7 +913,7 @@ __device__ void meet(unsigned int* gate)
 """
 
 
-# %% id=11-meet cause="another waits for ever, or for more than 100 million looks: give up"
+# %% id=11-meet cause="another waits forever, or for more than 100 million looks: give up"
 # - unsigned int looks = 0;
 # + unsigned short looks = 0;
 
@@ -925,12 +925,12 @@ __device__ void meet(unsigned int* gate)
 # + if ((looks += 1.0f) > 1e8f) __trap();
 
 
-# %% id=11-meet cause="another waits for ever, or for more than 100 million looks: give up"
+# %% id=11-meet cause="another waits forever, or for more than 100 million looks: give up"
 # - if (++looks > 10000000) __trap();
 # + if (blockIdx.x == 0 && ++looks > 10000000) __trap();
 
 
-# %% id=11-again cause="another waits for ever, or for more than 100 million looks: give up"
+# %% id=11-again cause="another waits forever, or for more than 100 million looks: give up"
 # - unsigned int looks = 0;
 # + signed char looks = 0;
 

@@ -412,7 +412,7 @@ def avalanche(drop, topple, unstable, stream):
 # + is_last = atomicAdd_block(arrived, 1) == gridDim.x - 1;
 
 
-# %% id=11b-last cause="waits for ever in this loop"
+# %% id=11b-last cause="waits forever in this loop"
 # - is_last = atomicAdd(arrived, 1) == gridDim.x - 1;
 # + atomicAdd(arrived, 1);
 # + while (atomicAdd(arrived, 0) < gridDim.x) { }     // now all are here

@@ -204,7 +204,7 @@ __device__ Poll poll(unsigned int* cell, unsigned int& x)
 # - atomicExch(&cell[0], 1u);
 # + cell[0] = 1;
 
-# %% id=12-oneshot cause="waits for ever in this loop"
+# %% id=12-oneshot cause="waits forever in this loop"
 # - if (atomicAdd(&cell[0], 0u) == 0) return PENDING;
 # + while (atomicAdd(&cell[0], 0u) == 0) { }
 
@@ -312,7 +312,7 @@ __device__ Poll poll(unsigned int* cell, unsigned int& x)
 """
 
 
-# %% id=12-oneshot cause="were sent, one to each cell, and at one of them `poll` says PENDING for ever"
+# %% id=12-oneshot cause="were sent, one to each cell, and at one of them `poll` says PENDING forever"
 ONESHOT = r"""
 __device__ void send(unsigned int* cell, unsigned int x)
 {
@@ -623,7 +623,7 @@ struct Ring {
 # + if (sent - atomicAdd(head, 0u) > 2) return PENDING;
 
 
-# %% id=12-ring cause="waits for ever in this loop"
+# %% id=12-ring cause="waits forever in this loop"
 # - if (sent - atomicAdd(head, 0u) == 2) return PENDING;
 # + while (sent - atomicAdd(head, 0u) == 2) { }
 
@@ -708,7 +708,7 @@ struct Ring {
 # + return READY;
 
 
-# %% id=12-door cause="waits for ever in this loop"
+# %% id=12-door cause="waits forever in this loop"
 # - unsigned int before = Word(*door).exchange(1u, cuda::memory_order_acquire);
 # - return before == 0 ? READY : PENDING;
 # + while (Word(*door).exchange(1u, cuda::memory_order_acquire) == 1) { }

@@ -122,14 +122,14 @@ extern "C" __global__ void flash(int words, const float* q, const float* k, cons
 # + if (++turns > 10) return -1;
 
 
-# %% id=14b-queue cause="a block waits for ever in `take`"
+# %% id=14b-queue cause="a block waits forever in `take`"
 # - unsigned int slot = atomicAdd(queue.head, 1), looks = 0;
 # + unsigned int slot = atomicAdd(queue.head, 1);
 # - if (atomicAdd(queue.open, 0) == 0) return -1;
 # - if (++looks > 10000000) __trap();          // as every wait of a kernel, this one ends
 
 
-# %% id=14b-queue cause="a block waits for ever in `take`"
+# %% id=14b-queue cause="a block waits forever in `take`"
 QUEUE = r"""
 __device__ void put(Queue queue, int item)
 {
@@ -156,7 +156,7 @@ __device__ void done(Queue queue)
 """
 
 
-# %% id=14b-queue cause="a block waits for ever in `take`"
+# %% id=14b-queue cause="a block waits forever in `take`"
 QUEUE = r"""
 __device__ void put(Queue queue, int item)
 {
@@ -184,7 +184,7 @@ __device__ void done(Queue queue)
 """
 
 
-# %% id=14b-queue cause="a block waits for ever in `take`"
+# %% id=14b-queue cause="a block waits forever in `take`"
 QUEUE = r"""
 __device__ void put(Queue queue, int item)
 {
@@ -212,7 +212,7 @@ __device__ void done(Queue queue)
 """
 
 
-# %% id=14b-queue cause="a block waits for ever in `take`"
+# %% id=14b-queue cause="a block waits forever in `take`"
 QUEUE = r"""
 __device__ void put(Queue queue, int item)
 {
@@ -423,7 +423,7 @@ __device__ void done(Queue queue)
 # - atomicSub(queue.open, 1);
 
 
-# %% id=14b-queue cause="a star of 40 items and 3 blocks of 32 threads, each of which may put, a block waits for ever"
+# %% id=14b-queue cause="a star of 40 items and 3 blocks of 32 threads, each of which may put, a block waits forever"
 # -     atomicAdd(queue.open, 1);
 # +     if (threadIdx.x == 0) atomicAdd(queue.open, 1);
 
@@ -434,7 +434,7 @@ __device__ void done(Queue queue)
 # +     atomicAdd(queue.open, 1);
 
 
-# %% id=14b-queue cause="a tree of 1 item and 1 block of 32 threads, each of which may put, a block waits for ever"
+# %% id=14b-queue cause="a tree of 1 item and 1 block of 32 threads, each of which may put, a block waits forever"
 # -     atomicSub(queue.open, 1);
 # +     __threadfence();
 # +     atomicSub(queue.open, blockDim.x);

@@ -30,7 +30,7 @@ def test_a_loop_that_was_closed_on_a_sleeper_disturbs_no_other(sim: Device) -> N
     task = loop.run_until_complete(abandon())
     loop.close()
     assert asyncio.run(asyncio.wait_for(awaited(slow().to_host()), 20))[0] == 256.0
-    task._log_destroy_pending = False  # the task stays pending for ever, since its loop is closed
+    task._log_destroy_pending = False  # the task stays pending forever, since its loop is closed
 
 
 def test_a_loop_can_be_left_and_entered_again(sim: Device) -> None:

@@ -1,7 +1,7 @@
 """Exercises of 11_the_gpu_decides: what each one checks.
 
 Answers are kernels, as their source, and a function of the host. Each kernel is run on a
-simulated device, which sees a race or a wait for ever for what it is.
+simulated device, which sees a race or an endless wait for what it is.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def _between_fences(mine: str) -> None:
 def _gives_up(mine: str) -> None:
     """A thread ends the kernel when it has waited for long, and not before."""
     back = "#define __trap() return\n#define assert(fine) if (!(fine)) return\n" + mine
-    complaint = "a block never comes, and another waits for ever, or for more than 100 "
+    complaint = "a block never comes, and another waits forever, or for more than 100 "
     complaint += "million looks: give up "
     complaint += (
         "before that by `__trap()`. Each thread counts its looks in an `unsigned int` of its own"
@@ -133,7 +133,7 @@ def _gives_up(mine: str) -> None:
     cast(Any, agt.current_device()).step_budget = NESTED
     cast(Any, agt.current_device()).leap = 100_000_100  # looks
     end = str(_alone(back))
-    must("waits for ever in this loop" not in end, complaint)
+    must("waits forever in this loop" not in end, complaint)
     complaint = "the check can't follow how `meet` counts its looks, nor say if that ends: count "
     must(
         "still running" not in end,
@@ -151,7 +151,7 @@ def _alone(mine: str, arrived: int = 0, goal: int = 2) -> object:
     try:
         kernel = call(agt.Kernel, mine + cuda("11_stencil"), "alone")
         return bool(left_in((1,), kernel, args, grid=2, block=32)[0].any())
-    except Rejected as rejected:  # of a wait for ever, or of a trap
+    except Rejected as rejected:  # of an endless wait, or of a trap
         return rejected.__cause__
 
 
@@ -169,7 +169,7 @@ def _meet(mine: Any, _model: Any, blocks: int, threads: int) -> None:
 
 # ------------------------------------------------------------------ a gate
 EARLY = "a thread went on from a meeting, and can't rely on what others wrote before it: {}"
-OVER = "a block waits for ever: its meeting is over, or its count was wiped out: {}"
+OVER = "a block waits forever: its meeting is over, or its count was wiped out: {}"
 BETWEEN = ": put a __threadfence() between the two"
 # What may go wrong in a meeting that begins with these generations, if no fence orders two steps.
 UNORDERED = {

@@ -1,7 +1,7 @@
 """Exercises of 11b_without_a_barrier: what each one checks.
 
 Answers are functions of the host that end a loop, and kernels, as their source. Each kernel is run on a
-simulated device, which sees a race or a wait for ever for what it is.
+simulated device, which sees a race or an endless wait for what it is.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def _last(mine: Any, _model: Any, blocks: int, threads: int, order: str) -> None
     for launch in (1, 2):  # the second has a block less
         parts = np.zeros((blocks := blocks + 1 - launch) * threads, np.int32)
         begun = case(f"launch {launch}, {blocks} blocks")
-        with begun, about("'parts'", _SOON), about("for ever", _WAITS):
+        with begun, about("'parts'", _SOON), about("forever", _WAITS):
             args = parts.size, parts, arrived, none
             arrived, told = left_by("LAST", mine, files, args, (1, 2), blocks, threads)
             why = "all of the block that came last, and nobody else"

@@ -170,7 +170,7 @@ def _oneshot(mine: str, _model: Any, senders: int) -> None:
     cells, out = np.zeros((2, 2 * senders), np.uint32)
     letters = [2**32 - 1, 0, wide(1)][senders - 1 :: -1]
     complaint = (
-        f"{letters} were sent, one to each cell, and at one of them `poll` says PENDING for ever"
+        f"{letters} were sent, one to each cell, and at one of them `poll` says PENDING forever"
     )
     with about(r"while \(poll", complaint):
         got = _out("ONESHOT", mine, "oneshot", cells, out, grid=senders + 1)

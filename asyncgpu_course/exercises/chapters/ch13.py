@@ -431,7 +431,7 @@ _TURNS = "the file was right by luck: is there a barrier between those who chang
 _ROUNDS = "{}. In a loop that may be from the round before: does a `__syncthreads()` follow its last read?"
 HELD = (
     "{}. Does a thread keep its packet while it waits at a barrier, or in its warp, for others that want "
-    "one? There are 16, so then all of them wait for ever (hold and wait)"
+    "one? There are 16, so then all of them wait forever (hold and wait)"
 )
 ALL_ANSWERED, UNLUCKY = "99", "no packet for one call, and no answer to another"
 NONE = "`hostcall_begin` gives -1 where the host has stopped, and that is no packet: return then"

@@ -69,7 +69,7 @@ class _Office:
             self.behind = self.open
 
         how: Any = {"packets": packets, "handlers": {16: self.answer}, "at_end": at_end}
-        lost = about(r"__trap\(\)|gave up waiting|waits for ever", stuck)
+        lost = about(r"__trap\(\)|gave up waiting|waits forever", stuck)
         with lost, beside_host(kernel, *args, **how) as took:
             yield took
 

@@ -108,7 +108,7 @@ def _fills(mine: Any, _model: Any, n: int, kind: str, blocks: int, apart: int = 
             (times,) = left_in((5,), kernel, args, grid=blocks, block=32)
     except Rejected as rejected:
         complaint = (
-            "a block waits for ever in `take`: either nothing tells it that no more will come "
+            "a block waits forever in `take`: either nothing tells it that no more will come "
         )
         complaint += (
             "(`open` is counted too late, too early or not at all), or its item went to a block "
@@ -117,7 +117,7 @@ def _fills(mine: Any, _model: Any, n: int, kind: str, blocks: int, apart: int = 
         if blocks == 4:
             complaint += "; others see that `open` was raised only behind a fence"
         gave_up = "__trap()" in rejected.cause and "of your text" in rejected.cause
-        must("waits for ever" not in rejected.cause and not gave_up, complaint)
+        must("waits forever" not in rejected.cause and not gave_up, complaint)
         raise
     due = np.arange(gift.size) % apart == 0
     for item in np.flatnonzero(times != due):

@@ -1,7 +1,7 @@
 """Groups of GPUs, through NCCL as CuPy knows it.
 
 A rank's part of a collective is a kernel that waits on its GPU for those of the others. While it waits, it
-may hold up a host that allocates memory, so that the others never come, and both wait for ever. NCCL
+may hold up a host that allocates memory, so that the others never come, and both wait forever. NCCL
 therefore wants the parts of all ranks of a process in one call. But our ranks are separate operations, each
 submitted when it pleases.
 

@@ -44,7 +44,7 @@ class CupyEvent:
         """True once the device passed it, or failed."""
         if self.ticket < self.stream.passed:
             return True
-        # CuPy's own `done` stays False for ever after a fault; the status itself tells the two apart.
+        # CuPy's own `done` stays False forever after a fault; the status itself tells the two apart.
         status: int = runtime.eventQuery(self.ptr)
         return status != NOT_READY
 
@@ -120,7 +120,7 @@ class CupyStream:
     @property
     def done(self) -> bool:
         """True if it holds no unfinished work."""
-        # As for an event: CuPy's own `done` stays False for ever after a fault.
+        # As for an event: CuPy's own `done` stays False forever after a fault.
         return int(runtime.streamQuery(self.ptr)) != NOT_READY
 
     def heads_in(self, log: SpanLog) -> tuple[int, ...]:

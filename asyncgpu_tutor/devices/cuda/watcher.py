@@ -2,7 +2,7 @@
 
 An event loop must not block, so something else has to notice that a stream has come so far. A host callback
 in the stream would be the obvious way, and is the wrong one: after a fault it never comes, and the task
-would wait for ever. A wait in the driver spins on a core, unless the event was made for a sleeping wait. An
+would wait forever. A wait in the driver spins on a core, unless the event was made for a sleeping wait. An
 event of that kind, recorded when somebody begins to wait, would lie behind work that was enqueued since.
 
 So a thread looks at the very event, again and again, and sleeps in between: as long as it takes to wake a

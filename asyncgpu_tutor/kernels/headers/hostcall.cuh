@@ -28,7 +28,7 @@
 // A kernel that stops waiting before the answer is there leaves its packet (hostcall_leave). The host may still
 // write to it, so it goes to other stacks, and is taken from there when the host is done with it.
 //
-// No wait is for ever: each counts its looks, or goes by the clock, and gives up after some seconds. `hostcall_async.cuh` has calls
+// No wait is forever: each counts its looks, or goes by the clock, and gives up after some seconds. `hostcall_async.cuh` has calls
 // that do not wait at all.
 
 #ifndef ASYNCGPU_TUTOR_HOSTCALL

@@ -217,7 +217,7 @@ class Execution:
         grid = [(team, g) for team, g in groups if g.meets is not None and g.meets.by == "grid"]
         if grid and not spinning:
             team, group = grid[0]
-            text = "waits for ever at this barrier of the grid: not all threads of all blocks come to it"
+            text = "waits forever at this barrier of the grid: not all threads of all blocks come to it"
             team.fault(DeadlockError, group.at, int(group.bits.argmax()), text)
         if not spinning:
             team, group = groups[0]
@@ -245,7 +245,7 @@ class Execution:
                 "only when one of these ends. Launch no more blocks than fit, or let a block wait only "
                 "for blocks that began before it, by numbers from an atomic counter"
             )
-        text = f"waits for ever in this loop for memory to change{others}: {why}"
+        text = f"waits forever in this loop for memory to change{others}: {why}"
         team.fault(DeadlockError, group.at, int(group.bits.argmax()), text)
 
 

@@ -343,7 +343,7 @@ def test_loops_in_loops_leap_as_far_as_all_their_turns(loop: str) -> None:
 @pytest.mark.parametrize("narrow", ["unsigned short", "signed char"])
 def test_a_counter_that_cannot_hold_its_bound_never_gives_up(narrow: str) -> None:
     loop = f"{narrow} u = 0; while (atomicAdd(flag, 0) == 0) {{ if (++u > 4000000) break; }} turns = 2000;"
-    with pytest.raises(errors.DeadlockError, match="for ever"):
+    with pytest.raises(errors.DeadlockError, match="forever"):
         left(PATIENT % loop, "k", 1, 2, 1, 2)
 
 
@@ -410,7 +410,7 @@ def test_calls_that_wait_in_larger_expressions(text: str, wanted: list[int]) -> 
 def test_order_and_mistakes_in_larger_expressions() -> None:
     # What stands left of the call is computed before it.
     assert waited("o[i] = (atomicAdd(f, 0) + 1) * 10 + last(f);", "atomicExch(f, 5);") == [15] * 4
-    with pytest.raises(errors.DeadlockError, match="waits for ever in this loop"):
+    with pytest.raises(errors.DeadlockError, match="waits forever in this loop"):
         waited("o[i] = 10 * last(f) + i;", ";")
     with pytest.raises(errors.RunawayKernelError, match="give its result to a variable first"):
         waited("int s = 0; for (int k = 0; k < 9; k += last(f)) s++; o[i] = s;")

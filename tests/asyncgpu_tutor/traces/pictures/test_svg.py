@@ -66,6 +66,15 @@ def test_every_span_is_a_bar_that_says_more_when_one_points_at_it(mlp: Trace) ->
         assert fact in svg
 
 
+def test_below_the_last_lane_comes_the_axis() -> None:
+    for streams in (1, 2):
+        spans = [Span(n, "kernel", "relu", 0, 9, "sim:0", n) for n in range(streams)]
+        svg = plot(Trace(spans), lanes=("streams",)).svg()
+        lowest = max(float(bar.get("y", 0)) + float(bar.get("height", 0)) for bar in boxes(svg))
+        *_, axis = (line for line in ET.fromstring(svg).iter() if line.get("class") == "agt-rule")
+        assert float(axis.get("d", "").split()[-1]) - lowest < 6
+
+
 def test_every_kind_is_drawn_and_a_name_that_does_not_fit_is_shortened_or_left_out() -> None:
     kinds = enumerate(KIND_LOOKS)
     spans = [Span(n, kind, kind, 10 * n, 10 * n + 9, "sim:0", 1) for n, kind in kinds]

@@ -24,19 +24,12 @@ from asyncgpu_tutor.errors import AsyncGpuError, ServerBusyError, UsageError
 
 MODEL_NAME = "asyncgpu-tutor"
 _MOST_HEAT = 1000
-# Nothing in an answer depends on these, as long as there are no tools.
-_IGNORED = {
-    "user",
-    "metadata",
-    "store",
-    "safety_identifier",
-    "prompt_cache_key",
-    "parallel_tool_calls",
-}
+_IGNORED = {"user", "metadata", "store", "safety_identifier", "prompt_cache_key"}
 # What is the same as not to say it; more than that we don't have.
 _NEUTRAL: Mapping[str, Sequence[object]] = {
     **dict.fromkeys(("n", "best_of", "top_p"), (1,)),
     **dict.fromkeys(("presence_penalty", "frequency_penalty"), (0,)),
+    "parallel_tool_calls": [True, False],
     **dict.fromkeys(("logprobs", "echo"), (False,)),  # to completions, logprobs of 0 are some
     **dict.fromkeys(("tools", "functions"), ([],)),
     **dict.fromkeys(("tool_choice", "function_call"), ("none", "auto")),
@@ -154,16 +147,15 @@ def read_question(body: bytes, model: LanguageModel, *, chat: bool) -> Question:
 
 def _stream_options(asked: dict[str, Any], stream: bool) -> bool:
     """Whether the end of a stream says how many tokens it had."""
-    options = _taken(asked, "stream_options", dict, None)
-    if options is None:
-        return False
-    if not stream:
+    if "stream_options" in asked and not stream:
         told = "stream_options are for a stream: they need stream to be true"
         raise ApiError(told, part="stream_options")
+    found = _taken(asked, "stream_options", dict, {})
+    options = {name: value for name, value in found.items() if value is not None}
     usage = _taken(options, "include_usage", bool, False)
     # Padding against eavesdroppers, which nobody needs on one machine.
-    if options.pop("include_obfuscation", None) or options:
-        told = f"of stream_options this server can do include_usage, and not {[*options]!r:.99}"
+    if _taken(options, "include_obfuscation", bool, False) or options:
+        told = f"of stream_options this server can do include_usage alone, and not {[*found]!r:.99}"
         raise ApiError(told, part="stream_options")
     return usage
 
@@ -197,31 +189,22 @@ def _printable(name: str) -> str:
 def _last_message(asked: dict[str, Any]) -> object:
     """The text of the last message, which may come in parts."""
     match asked.pop("messages", None):
-        case [*earlier, {"content": str(text)}] if all(map(_is_message, earlier)):
+        case [*earlier, {"content": str(text)}] if _are_objects(earlier):
             return text
-        case [*earlier, {"content": [*parts]}] if all(map(_is_message, earlier)) and all(
-            map(_is_text, parts)
-        ):
-            return "".join(part["text"] for part in parts)
+        case [*earlier, {"content": [*parts]}] if _are_objects([*earlier, *parts]):
+            texts: list[Any] = [
+                part.get("text") if part.get("type") == "text" else None for part in parts
+            ]
+            if all(isinstance(text, str) for text in texts):
+                return "".join(texts)
         case _:
-            told = "messages is a list of objects, and the content of the last one is a text"
-            raise ApiError(told, part="messages")
+            pass
+    told = "messages is a list of objects, and the content of the last one is a text"
+    raise ApiError(told, part="messages")
 
 
-def _is_message(found: object) -> bool:
-    match found:
-        case {"role": str()}:
-            return True
-        case _:
-            return False
-
-
-def _is_text(part: object) -> bool:
-    match part:
-        case {"type": "text", "text": str()}:
-            return True
-        case _:
-            return False
+def _are_objects(found: list[Any]) -> bool:
+    return all(isinstance(one, dict) for one in found)
 
 
 def _tokens(text: Any, model: LanguageModel, part: str) -> list[int]:

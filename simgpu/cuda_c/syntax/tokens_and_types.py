@@ -307,9 +307,7 @@ class TypeParser(ABC):
                     self.unsupported(text)
                 self.need(")")
             elif token.text == "auto" or token.text in _ALIASES or self.is_type_name(token.text):
-                inner = any(token.text in names for names in self.type_names[1:])
-                if not inner and (space := self.away(token.text)):
-                    self.fail(f"unknown type name '{token.text}': write {space}::{token.text}")
+                self._check_home(token.text)
                 self.advance()
                 base = _ALIASES.get(token.text, token.text)
                 result.base = base.lstrip("_") if token.text in _HALF_NAMES else base
@@ -327,6 +325,11 @@ class TypeParser(ABC):
         if storage & {"constexpr"}:
             result.const = True
         return storage, result
+
+    def _check_home(self, name: str) -> None:
+        inner = any(name in names for names in self.type_names[1:])
+        if not inner and (space := self.away(name)):
+            self.fail(f"unknown type name '{name}': write {space}::{name}")
 
     def _declare(self, word: Token, name: Token) -> None:
         """Take in a struct by its mere name, as in `typedef struct Node_ Node;`."""

@@ -143,7 +143,8 @@ def of(**asked: object) -> tuple[str, object]:
         (*of(stream_options={"include_usage": True}), 400, "need stream to be true"),
         (*of(stream=True, stream_options=[]), 400, "stream_options is an object"),
         (*of(stream=True, stream_options={"include_usage": 1}), 400, "include_usage is true"),
-        (*of(stream=True, stream_options={"usage": True}), 400, "and not ['usage']"),
+        (*of(stream=True, stream_options={"usage": True}), 400, "alone, and not"),
+        (*of(stream=True, stream_options={"include_obfuscation": True}), 400, "obfuscation"),
         (*of(n=2), 400, "can't do 'n': 2"),
         (*of(n=True), 400, "can't do 'n': True"),
         (*of(logprobs=0), 400, "can't do 'logprobs': 0"),  # those of what is said, not none

@@ -20,7 +20,7 @@ WHOLE = {
     "asyncgpu_tutor": 23_690,
     "asyncgpu_course": 11_690,
     "simgpu": 28_000,
-    "tests": 32_100,
+    "tests": 32_900,
     "course": 47_350,
     "tools": 7_800,
     "benchmarks": 10_330,

@@ -209,7 +209,7 @@ def _piece(s: State, piece: form.BasicBlock) -> None:
     _wait(s)  # this piece may be part of another one
     outer, s.charge = s.charge, s.charges[piece.point]
     s.passed.append(s.charge)
-    s.charge.line = piece.at.line
+    s.charge.line = max(0, piece.at.line)  # what a header asserts is in no line of the file
     s.charge.nesting, s.charge.whole = s.around.nesting, s.around.whole
     _steps(s, piece.steps)
     _wait(s)

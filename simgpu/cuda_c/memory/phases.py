@@ -69,6 +69,13 @@ class Phases:
         # For each lane, the barrier at which it last looked in vain.
         self.awaited: NDArray[np.object_] = np.full(team.layout.lanes, None, object)
 
+    def lacking(self, lane: int) -> str | None:
+        """What the phases lack that this lane and others wait for in vain, in words; None if it does not."""
+        mine = self.awaited[lane]
+        every = dict.fromkeys([mine, *[one for one in self.awaited.tolist() if one is not None]])
+        lacks = "; ".join(one.lacks for one in [*every][:4] if one is not None)
+        return f"{lacks}. Nobody is left who could change that" if mine is not None else None
+
     def make(self, region: ByteRegion, a: MaskedAccess, words: Any, count: NDArray[Any]) -> None:
         """Make barriers at these words of 8 bytes, for so many arrivals."""
         copies = copies_of(self.team)

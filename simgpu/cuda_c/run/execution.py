@@ -229,14 +229,9 @@ class Execution:
         others = f" (and {more} more threads wait)" if more else ""
         why = "whatever could change it, be it a thread or the host, has ended or waits itself"
         lane = int(group.bits.argmax())
-        barrier = None if team.phases is None else team.phases.awaited[lane]
-        if barrier is not None:
-            asked = [x for t in {t for t, _ in spinning} if t.phases for x in t.phases.awaited if x]
-            also = "".join(
-                f"; {x.lacks}" for x in list(dict.fromkeys(asked))[:4] if x is not barrier
-            )
-            text = f"waits for ever{others}: {barrier.lacks}{also}. Nobody is left who could change that"
-            team.fault(DeadlockError, group.at, lane, text)
+        lacking = None if team.phases is None else team.phases.lacking(lane)
+        if lacking is not None:
+            team.fault(DeadlockError, group.at, lane, f"waits for ever{others}: {lacking}")
         if left:
             resident = self.launch.limits.resident_blocks
             others_begin = "other one begins" if left == 1 else f"{left} others begin"

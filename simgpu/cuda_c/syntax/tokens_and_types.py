@@ -47,10 +47,8 @@ _STRUCTS = {"struct", "class", "union", "enum"}
 _BEGIN_TYPES = {"auto", "decltype"} | _STRUCTS | _TYPE_QUALIFIERS | _STORAGE | ATTRIBUTES
 # Namespaces whose names are known by themselves, and those that only a GPU has.
 _OPEN_NAMESPACES = {"std", "cooperative_groups"}
-_MULTIPLY, _WMMA = "multiply with ordinary instructions", "tensor cores (wmma) are"
+_MULTIPLY = "multiply with ordinary instructions, or by wmma"
 _GPU_ONLY = {
-    "wmma": (_WMMA, _MULTIPLY),
-    "nvcuda": (_WMMA, _MULTIPLY),
     "cub": ("CUB is", "write the reduction or scan with __shfl_down_sync() or shared memory"),
     "thrust": ("Thrust is", "write the loop as a kernel"),
     "cuda": (
@@ -357,6 +355,8 @@ class TypeParser(ABC):
     def refuse_gpu_only(self, token: Token) -> None:
         """`UnsupportedFeatureError`, if this is a type or namespace of a library that only a GPU has."""
         name = token.text
+        if name in ("wmma", "nvcuda") and self.ahead().is_("::"):
+            self.fail(f"'{name}' is unknown here: write #include <mma.h> first", token.at)
         if name in _GPU_ONLY and self.ahead().is_("::"):
             what, instead = _GPU_ONLY[name]
             if name == "cuda" and re.match("atomic|memory_order|thread_scope", self.ahead(2).text):

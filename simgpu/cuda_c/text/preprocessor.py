@@ -20,13 +20,14 @@ _HEADERS = {
     name: f"{name.replace('/', '_')}.h"
     for name in (
         "cooperative_groups", "cooperative_groups/memcpy_async", "cuComplex", "cuda/atomic", "cuda/barrier",
-        "cuda/pipeline", "cuda_bf16", "cuda_fp16", "curand_kernel", "math_constants",
+        "cuda/pipeline", "cuda_bf16", "cuda_fp16", "curand_kernel", "math_constants", "mma",
     )
 }  # fmt: skip
 # Headers that a header includes.
 _BRING = {
     "cooperative_groups/memcpy_async": ("cooperative_groups",),
     "cuda/barrier": ("cuda/atomic",),
+    "mma": ("cuda_fp16", "cuda_bf16"),
     "cuda/pipeline": ("cuda/atomic", "cuda/barrier"),
 }
 # A source that means namespace std by these names. In any other they may be functions of its own.
@@ -254,7 +255,8 @@ class _Preprocessor:
 
     def _include(self, rest: list[Token]) -> list[Token]:
         header = "".join(t.text for t in rest)
-        asked = max((name for name in _HEADERS if name in header), key=len, default="")
+        named = (name for name in _HEADERS if re.search(rf"(?<!\w){name}", header))
+        asked = max(named, key=len, default="")
         out: list[Token] = []
         for name in (*_BRING.get(asked, ()), *[asked] * bool(asked)):
             if name not in self.joined:

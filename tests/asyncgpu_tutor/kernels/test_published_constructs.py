@@ -295,10 +295,10 @@ def test_what_no_compiler_takes_is_refused_on_both(device: Device, source: str, 
         agt.Kernel(source)
 
 
-def test_tensor_cores_are_named_where_they_are_the_cause(sim: Device) -> None:
+def test_what_tensor_cores_do_not_take_is_named(sim: Device) -> None:
     source = (
         "#include <mma.h>\nusing namespace nvcuda;\n"
-        "__global__ void k(half* x) { wmma::fragment<wmma::accumulator, 16, 16, 16, float> f; }"
+        "__global__ void k(half* x) { wmma::fragment<wmma::accumulator, 16, 16, 16, half> f; }"
     )
-    with pytest.raises(UnsupportedFeatureError, match="tensor cores"):
+    with pytest.raises(UnsupportedFeatureError, match="accumulators of float"):
         agt.Kernel(source)

@@ -94,7 +94,6 @@ UNSUPPORTED = [
 # What a GPU has and the simulated device has not, and what a message says to take instead: docs/cuda_c.md has more.
 GROUPS = "#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;\n"
 INSTEAD = [
-    ("nvcuda::wmma::mma_sync(x, x, x, x);", "#include <mma.h>\n", "tensor cores", "ordinary instructions"),
     ("cuda::pipeline<cuda::thread_scope_thread> p = cuda::make_pipeline();", "", "libcu++", "loads and stores"),
     ("cg::this_cluster().sync();", GROUPS, "clusters", "this_grid().sync()"),
     ("const CUtensorMap* t;", "", "CUtensorMap", "loads and stores"),

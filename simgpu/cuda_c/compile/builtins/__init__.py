@@ -16,6 +16,7 @@ from simgpu.cuda_c.compile.builtins.mathematics import MATH_FUNCTIONS
 from simgpu.cuda_c.compile.builtins.misc import MISC_FUNCTIONS
 from simgpu.cuda_c.compile.builtins.phases import PHASE_FUNCTIONS
 from simgpu.cuda_c.compile.builtins.synchronisation import SYNC_FUNCTIONS
+from simgpu.cuda_c.compile.builtins.tensor_cores import TENSOR_FUNCTIONS
 from simgpu.cuda_c.compile.builtins.warps import WARP_FUNCTIONS
 from simgpu.cuda_c.compile.builtins.xorwow import XORWOW_FUNCTIONS
 from simgpu.cuda_c.compile.context import Context
@@ -33,6 +34,7 @@ _TABLE: dict[str, BuiltinHandler] = {
     **XORWOW_FUNCTIONS,
     **COPY_FUNCTIONS,
     **PHASE_FUNCTIONS,
+    **TENSOR_FUNCTIONS,
 }
 
 _MATHEMATICS = (

@@ -80,8 +80,8 @@ class _Session:
         self.records: list[CuptiActivity] = []
         self.calls: list[CuptiApiRecord] = []
         self.ours: dict[int, int] = {}  # our id, by CUPTI's correlation id
-        self.named: dict[int, int] = {}  # the same for the range that a call was made in
-        self.names: dict[int, str] = {}  # of ranges
+        self.named: dict[int, str] = {}  # the range that a call was made in, by the same
+        self.ranges: dict[int, str] = {}  # their names, by our id
         self.numbers = itertools.count(1)
         self._cupti: Any = None
         self._subscriber: Any = None
@@ -201,8 +201,10 @@ class _Session:
         for activity in activities:
             number = int(activity.kind)
             if number == external:
-                found = self.named if int(activity.external_kind) == by_range else self.ours
-                found[activity.correlation_id] = activity.external_id
+                if int(activity.external_kind) == by_range:
+                    self.named[activity.correlation_id] = self.ranges.get(activity.external_id, "")
+                else:
+                    self.ours[activity.correlation_id] = activity.external_id
             elif number in kinds:
                 self.records.append(activity_of(activity, kinds[number]))
             elif number in apis and (name := self._names.get((number, int(activity.cbid)))):
@@ -222,7 +224,7 @@ class NamedCalls:
     def get_event_attributes(self, message: str) -> int:
         """The number of the range's name."""
         number = next(_session.numbers)
-        _session.names[number] = message
+        _session.ranges[number] = message
         return number
 
     def push_range(self, number: int) -> None:
@@ -460,8 +462,9 @@ class CuptiRecorder:
             others.update(set(_others_in_use(self._ordinal)).difference(self._known))
             self._elsewhere |= others - _session.devices
         enqueuing = mine | foreign
-        named = {call: _session.names[number] for call, number in _session.named.items()}
-        return drafts_of_others(records, theirs, self._streams, self.log.numbers, enqueuing, named)
+        return drafts_of_others(
+            records, theirs, self._streams, self.log.numbers, enqueuing, _session.named
+        )
 
     def _warn_of_other_devices(self) -> None:
         others, self._elsewhere = sorted(self._elsewhere), set()

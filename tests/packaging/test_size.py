@@ -20,11 +20,7 @@ WHOLE = {
     "asyncgpu_tutor": 23_690,
     "asyncgpu_course": 11_690,
     "simgpu": 28_000,
-<<<<<<< HEAD
     "tests": 32_900,
-=======
-    "tests": 32_380,
->>>>>>> 8c33cea1 (Room for the tool)
     "course": 47_350,
     "tools": 7_865,
     "benchmarks": 10_330,

@@ -20,7 +20,7 @@ cannot be used, 3 undecided: it needs what simgpu doesn't have, or more time or 
 
 
 def command_line() -> None:
-    """Run a command, and end with its exit code."""
+    """Run a command, and end with its exit code if that isn't 0."""
     parser = argparse.ArgumentParser("simgpu", description=__doc__)
     parser.add_argument(
         "--passes", metavar="FILE", type=Path, help="how a file's kernels are lowered"
@@ -49,7 +49,8 @@ def command_line() -> None:
     except (OSError, UnicodeDecodeError, SimGpuError) as error:
         code, said = 2, f"{error}"
     print(said, file=sys.stderr if code == 2 else sys.stdout)
-    sys.exit(code)
+    if code:
+        sys.exit(code)
 
 
 def _run(asked: argparse.Namespace) -> tuple[int, str]:

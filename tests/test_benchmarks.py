@@ -74,6 +74,15 @@ def test_two_gpus_beside_one(kind: str, capsys: pytest.CaptureFixture[str]) -> N
 
 
 @pytest.mark.gpu
+def test_the_service_of_the_page_is_measured(cuda: Device) -> None:
+    pytest.importorskip("torch")
+    bench = loaded("torch_service")
+    ways = [row["way"] for row in bench.all_served(1, 0.2, 1)]
+    assert ways == ["await", "threads", "await, without gc.freeze", "blocks"]
+    assert {row["way"] for row in bench.lateness(1)} >= {"synchronize", "await, trio"}
+
+
+@pytest.mark.gpu
 def test_everybody_computes_the_same(cuda: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(FOLDER / "peers"))
     loop = asyncio.new_event_loop()

@@ -18,6 +18,7 @@ from dataclasses import replace
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.collections import LineCollection
 
 import asyncgpu_tutor as agt
 from asyncgpu_course import check, guess, hint, progress, reveal, score, shown, solution
@@ -27,7 +28,7 @@ stream = agt.create_stream()
 device
 
 # %% [markdown] id=recorded-text
-# Begin with either room. As in the gallery, `recorded` runs something twice and records the second run, because on a real GPU Python's first calls after a pause are slow.
+# Begin with either room. As in the gallery, `recorded` runs something twice if you have a GPU, and records the second run, because Python's first calls after a pause are slow.
 
 
 # %% id=recorded
@@ -37,7 +38,8 @@ from asyncgpu_course import solved
 def recorded(run, *args):
     """What a run returns, and its trace."""
     with agt.record():
-        run(*args)
+        if not device.simulated:
+            run(*args)
         with agt.record() as trace:
             result = run(*args)
     return result, trace
@@ -638,9 +640,9 @@ for (axes, fronts), (name, where), at in zip(places.T, cities.items(), (snake, r
     small = len(at) < 300
     middle = (at[from_house] + at[where[1]]) / 2
     middle[:, 1] += 0.4 * small * (np.abs(where[1] - from_house) == 2)  # a short cut is bent
-    ways = np.stack([at[from_house], middle, at[where[1]]])
+    ways = np.stack([at[from_house], middle, at[where[1]]], axis=1)
     look = {"linewidth": 0.8} if small else {"linewidth": 0.3, "alpha": 0.05}
-    axes.plot(*ways.transpose(2, 0, 1), color="0.5", zorder=0, **look)
+    axes.add_collection(LineCollection(ways, color="0.5", zorder=0, **look))
     houses = axes.scatter(*at.T, c=away, cmap="viridis", s=22 if small else 6)
     bar = {"label": "steps from the first house (red)", "shrink": 0.7}
     figure.colorbar(houses, ax=axes, ticks=None if small else range(away.max() + 1), **bar)

@@ -19,8 +19,9 @@ number for each pair of threads would be millions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,7 @@ from simgpu.cuda_c.lockstep.masks import by_lane
 if TYPE_CHECKING:
     from simgpu.cuda_c.lockstep.team import Team
 
+T = TypeVar("T")
 _MOST = 4096  # columns of a row; of more blocks, some share one
 _ALL = -1
 _MANY = 64  # that publish in one instruction
@@ -52,10 +54,10 @@ class Known:
         if other is None or other is self:
             return self
         if not self.later and not other.later:
-            if (self.row >= other.row).all():
+            if not np.count_nonzero(self.row < other.row):
                 return self
             row = np.maximum(self.row, other.row)
-            return other if (row == other.row).all() else Known(row, {})
+            return Known(row, {}) if np.count_nonzero(row != other.row) else other
         row, later = np.maximum(self.row, other.row), self.later | other.later
         for key in self.later.keys() & other.later.keys():
             later[key] = max(self.later[key], other.later[key])
@@ -97,20 +99,16 @@ class Lanes:
         self.learnt: set[int] = set()  # blocks of the batch of which not all threads know the same
 
     @staticmethod
-    def add(to: NDArray[Any], lanes: Iterable[int], news: Any) -> None:
+    def add(to: NDArray[Any], lanes: NDArray[np.int64], news: Any) -> None:
         """Join something to what is there, for some lanes: one thing for all, or one for each."""
-        made: dict[tuple[int, int], Known] = {}
-        for lane in lanes:
-            old, new = to[lane], news if isinstance(news, Known) else news[lane]
-            if old is new:
-                continue
-            if old is None or new is None:
-                to[lane] = new if old is None else old
-                continue
-            key = id(old), id(new)
-            if key not in made:
-                made[key] = old.join(new)
-            to[lane] = made[key]
+        known: list[Known | None] = to[lanes].tolist()
+        if isinstance(news, Known):
+            of = {old: news if old is None else old.join(news) for old in _different(known)}
+            to[lanes] = of[known[0]] if len(of) == 1 else [of[old] for old in known]
+            return
+        pairs = [*zip(known, news[lanes].tolist(), strict=True)]
+        made = {(old, new): new if old is None else old.join(new) for old, new in _different(pairs)}
+        to[lanes] = [made[pair] for pair in pairs]
 
 
 class Messages:
@@ -132,7 +130,7 @@ class Messages:
         for way in (ways := (*range(scope), *range(2, 2 + scope * ordered))):
             news = lanes[mine.seen[way, lanes].astype(bool)]
             if acquires and len(news):
-                Lanes.add(mine.known, news.tolist(), mine.seen[way])
+                Lanes.add(mine.known, news, mine.seen[way])
                 mine.seen[way, news] = None
                 mine.learnt.update(t.layout.block[news].tolist())
         if releases:
@@ -147,24 +145,32 @@ class Messages:
 
     def barrier(self, t: Team, lanes: NDArray[np.int64], warps: bool = False) -> None:
         """These lanes meet, by blocks or by warps: each now knows, and has seen, what one of them had."""
-        mine = _of(t)
+        mine, joined = _of(t), dict[tuple[Known | None, ...], Known | None]()
         for block in sorted(mine.learnt):
             threads = t.layout.threads
             begin, end = np.searchsorted(lanes, (block * threads, (block + 1) * threads))
             here = lanes[begin:end]
-            groups = t.layout.warp[here] if warps else np.zeros(len(here), np.int64)
-            for group in np.unique(groups):
-                same = here[groups == group]
+            groups = [here]
+            if warps:
+                of = t.layout.warp[here]
+                groups = [here[of == warp] for warp in np.unique(of)]
+            for group in groups if len(here) else ():
+                first, last = int(group[0]), int(group[-1]) + 1
+                # A slice of all of a block costs a tenth of an index of each.
+                same: Any = slice(first, last) if last - first == len(group) else group
                 behind = mine.behind[2:, : 1 + warps, same]
-                mine.behind[2:, : 1 + warps, same] = behind.max(2, keepdims=True)
+                behind[:] = behind.max(2, keepdims=True)
+                mine.behind[2:, : 1 + warps, same] = behind
                 seen, shared = mine.seen[:2], (mine.known, mine.ready[1], *mine.seen[2:])
                 for kept, own in zip(shared, (*shared[:2], *seen), strict=True):
                     # Mostly they know the same: to look it up costs less than to join it with itself.
-                    different = dict.fromkeys((*kept[same].tolist(), *own[same].tolist()))
-                    all_of_it: Known | None = None
-                    for one in different:
-                        all_of_it = all_of_it if one is None else one.join(all_of_it)
-                    kept[same] = all_of_it
+                    before = _different(kept[same].tolist())
+                    heard = () if own is kept else _different(own[same].tolist())
+                    all_of_them = (*dict.fromkeys((*before, *heard)),)
+                    if len(all_of_them) > 1:
+                        if all_of_them not in joined:
+                            joined[all_of_them] = _join(all_of_them)
+                        kept[same] = joined[all_of_them]
             if len(here) and not warps:
                 mine.learnt.discard(block)
 
@@ -181,12 +187,12 @@ class Messages:
         """Lanes work on words by atomics of a scope, in this order, and some have changed them."""
         changed = by_lane(changed, len(lanes))
         release = self._releases(t, lanes[changed])
-        for (word, block), those in _by_word(t, lanes, words).items():
-            new = [lane for k, lane in those if changed[k]]
+        for word, block, those in _by_word(t, lanes, words):
+            new = lanes[those[changed[those]]].tolist()
             if new:
                 self._tell(t, word, block, new, release, scope, self._words.get(word, {}))
             if looks and self._words:
-                self._look(t, word, block, [lane for _, lane in those], scope)
+                self._look(t, word, block, lanes[those], scope)
 
     def look(self, t: Team, lanes: Any, words: Any) -> None:
         """Lanes read words that others may be writing to."""
@@ -196,10 +202,10 @@ class Messages:
     def write(self, t: Team, lanes: Any, words: Any) -> None:
         """Lanes write to words at which others may look: what these carried is gone."""
         release = self._releases(t, lanes)
-        for (word, block), those in _by_word(t, lanes, words).items():
-            self._tell(t, word, block, [those[-1][1]], release, 2, {})
+        for word, block, those in _by_word(t, lanes, words):
+            self._tell(t, word, block, [int(lanes[those[-1]])], release, 2, {})
 
-    def _look(self, t: Team, word: int, block: int, lanes: list[int], scope: int) -> None:
+    def _look(self, t: Team, word: int, block: int, lanes: NDArray[np.int64], scope: int) -> None:
         message = self._words.get(word, {})
         for way, key in enumerate((block, _ALL)[:scope]):
             if key in message:
@@ -332,14 +338,31 @@ def _of(t: Team) -> Lanes:
     return t.lanes
 
 
-def _by_word(t: Team, lanes: Any, words: Any) -> dict[tuple[int, int], list[tuple[int, int]]]:
-    """The lanes of each word and block, with their places in what was given, in its order."""
-    out: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    blocks = t.layout.numbers[t.layout.block[lanes]]
-    each = zip(*(x.tolist() for x in np.broadcast_arrays(words, blocks, lanes)), strict=True)
-    for k, (word, block, lane) in enumerate(each):
-        out.setdefault((word, block), []).append((k, lane))
+def _by_word(t: Team, lanes: Any, words: Any) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
+    """Each word, block, and the places of its lanes in what was given, in its order."""
+    words, blocks = by_lane(words, len(lanes)), t.layout.block[lanes]
+    # Lanes ascend, and so do their blocks: those of one word are in order, and each block's in a row.
+    order = np.argsort(words, kind="stable")
+    ordered, beside = words[order], blocks[order]
+    new = (ordered[1:] != ordered[:-1]) | (beside[1:] != beside[:-1])
+    ends = [0, *(np.flatnonzero(new) + 1).tolist(), len(order)]
+    groups = sorted((order[a:b] for a, b in pairwise(ends)), key=lambda those: those[0])
+    for those in groups:
+        first = those[0]
+        yield int(words[first]), int(t.layout.numbers[blocks[first]]), those
+
+
+def _join(several: Iterable[Known | None]) -> Known | None:
+    out: Known | None = None
+    for one in several:
+        out = out if one is None else one.join(out)
     return out
+
+
+def _different(things: Sequence[T]) -> Collection[T]:
+    """Each thing once, in order; mostly they are all one."""
+    first = things[0]
+    return (first,) if things.count(first) == len(things) else dict.fromkeys(things)
 
 
 def _block(key: int) -> int:

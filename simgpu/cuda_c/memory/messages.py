@@ -306,7 +306,7 @@ class Messages:
     def learn(self, t: Team, lanes: NDArray[np.int64], news: Known) -> None:
         """Lanes of one block know what was told at a barrier with phases."""
         mine = _of(t)
-        Lanes.add(mine.known, lanes.tolist(), news)
+        Lanes.add(mine.known, lanes, news)
         mine.learnt.add(int(t.layout.block[lanes[0]]))
 
     def told(

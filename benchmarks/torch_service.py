@@ -127,13 +127,33 @@ def in_threads(service: Any) -> Any:
     return service
 
 
-async def served(names: dict[str, Any], model: Any, way: Any, seconds: float, collect: bool) -> Any:
-    """One run of a service."""
-    service = way(names["Service"](model, (WIDTH,)))
-    running = asyncio.create_task(service.run())
+async def served(
+    names: dict[str, Any],
+    model: Any,
+    way: Any,
+    seconds: float,
+    collect: bool = False,
+    threads: int = 0,
+) -> Any:
+    """One run of a service; with so many threads for PyTorch's own work on the host."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads or before)
+    service = names["Service"](model, (WIDTH,))
+    inner, took = service.enqueue, list[float]()
+
+    def enqueue(*args: Any) -> Any:
+        start = time.perf_counter()
+        answers = inner(*args)
+        took.append((time.perf_counter() - start) * 1e6)
+        return answers
+
+    service.enqueue = enqueue
+    running = asyncio.create_task(way(service).run())
     try:
-        return await under_load(service, seconds, collect)
+        found = await under_load(service, seconds, collect)
+        return {**found, "enqueue_us": statistics.median(took), "batches": len(took)}
     finally:
+        torch.set_num_threads(before)
         running.cancel()
         with suppress(asyncio.CancelledError):
             await running
@@ -156,8 +176,10 @@ def all_served(layers: int, seconds: float, rounds: int) -> list[dict[str, Any]]
     rows: list[dict[str, Any]] = []
     for number in range(rounds):
         for told, run in (
-            ("await", lambda: served(names, model, awaits_it, seconds, False)),
-            ("threads", lambda: served(names, model, in_threads, seconds, False)),
+            ("await", lambda: served(names, model, awaits_it, seconds)),
+            ("threads", lambda: served(names, model, in_threads, seconds)),
+            ("await, 1 CPU thread", lambda: served(names, model, awaits_it, seconds, threads=1)),
+            ("threads, 1 CPU thread", lambda: served(names, model, in_threads, seconds, threads=1)),
             ("await, without gc.freeze", lambda: served(names, model, awaits_it, seconds, True)),
             ("blocks", lambda: blocked(model, seconds)),
         ):

@@ -31,7 +31,8 @@ def run_page(folder: Path) -> dict[str, Any]:
     here = Path.cwd()
     os.chdir(folder)
     try:
-        for listing in re.findall(r"(?ms)^```python\n(.*?)^```", text):
+        listings = re.findall(r"(?ms)^```python\n(.*?)^```", text)
+        for listing in (each for each in listings if "starlette" not in each):
             exec(compile(listing, PAGE, "exec"), names)
     finally:
         os.chdir(here)

@@ -20,6 +20,7 @@ from tests.laws.kernels import scale
 from tests.tools import blocks, page
 
 SNIPPETS = blocks(page("docs/from_pytorch.md"))
+(OF_THE_WEB,) = (snippet for snippet in SNIPPETS if "starlette" in snippet)
 SHAPE = (40_000,)
 
 
@@ -34,7 +35,8 @@ def test_the_program_runs(cuda: Device, tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {"__name__": "page"}
     for snippet in SNIPPETS:
-        exec(compile(snippet, "from_pytorch.md", "exec"), names)
+        if snippet is not OF_THE_WEB:
+            exec(compile(snippet, "from_pytorch.md", "exec"), names)
     blocked, awaited = names["stood_still"]
     assert blocked > 2 * awaited
     assert names["wrong"] != names["right"] == names["n"]
@@ -94,6 +96,7 @@ def on_stream(stream: Stream) -> Iterator[None]:
 
 TORCH = SimpleNamespace(
     Size=tuple,
+    float32=np.dtype(np.float32),
     empty=lambda *shape, pin_memory: agt.pinned(shape).view(OnHost),
     stack=lambda rows, out: np.stack(rows, out=out),
     inference_mode=nullcontext,
@@ -162,7 +165,7 @@ async def test_what_fails_is_told_to_its_own_batch(service: Any) -> None:
         told = await asyncio.gather(
             *(serving(request(number)) for number in range(4)), return_exceptions=True
         )
-        with pytest.raises(ValueError, match=r"has shape \(40000,\), not \(3,\)"):
+        with pytest.raises(ValueError, match=r"has shape \(40000,\) of .*, not \(3,\)"):
             await serving(np.zeros(3))
     assert [str(error) for error in told[:2]] == ["not today"] * 2
     assert [float(y[0]) for y in told[2:]] == [4.0, 6.0]
@@ -180,3 +183,34 @@ async def test_nobody_waits_for_ever(service: Any) -> None:
     assert isinstance(told[-1], asyncio.CancelledError)
     await asyncio.wait([task])
     assert task.cancelled()
+
+
+async def test_a_browser_gets_its_answer(service: Any) -> None:
+    pytest.importorskip("starlette")
+
+    def tensor(numbers: Any, dtype: Any) -> Any:
+        return np.resize(np.asarray(numbers, dtype), SHAPE if len(numbers) > 1 else 1)
+
+    torch = SimpleNamespace(**vars(TORCH), tensor=tensor)
+    names: dict[str, Any] = {"asyncio": asyncio, "torch": torch, "model": twice}
+    names["Service"] = lambda model, shape: service(model, SHAPE)
+    exec(OF_THE_WEB, names)
+
+    async def post(body: bytes) -> tuple[int, bytes]:
+        sent: list[Any] = []
+
+        async def receive() -> Any:
+            return {"type": "http.request", "body": body}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        scope = {"type": "http", "method": "POST", "path": "/", "headers": [], "query_string": b""}
+        await names["app"](scope, receive, send)
+        return sent[0]["status"], sent[1]["body"]
+
+    async with names["lifespan"](names["app"]):
+        assert await post(b"[1, 3, 2]") == (200, b'{"best":1}')
+        status, told = await post(b"[1]")
+        assert status == 422
+        assert b"has shape (40000,) of torch.float32, not (1,)" in told

@@ -1,4 +1,4 @@
-"""Chapter 21's matrix products beside cuBLAS, and its attention beside PyTorch's, on one GPU.
+"""Chapter 20's matrix products beside cuBLAS, and its attention beside PyTorch's, on one GPU.
 
     python benchmarks/ladder.py --json ladder.json
 
@@ -109,11 +109,11 @@ def products(rungs: list[Rung], n: int, budget_ms: float) -> list[dict[str, Any]
                     f"{rung.name} at {n}: an error of {errors[0]:.1e}, cuBLAS {errors[1]:.1e}"
                 )
             mine, other = in_turns(ours, cublas, budget_ms)
-            row = {"rung": rung.name, "lines": rung.lines, "n": n, "ms": mine, "cublas_ms": other}
+            row = {"rung": rung.label, "lines": rung.lines, "n": n, "ms": mine, "cublas_ms": other}
             row |= {"share": other / mine, "tflops": 2 * n**3 / mine / 1e9, "error": errors[0]}
             rows.append(row | {"cublas_error": errors[1], "registers": kernel.num_regs})
             print(
-                f"{n:5d} {rung.name:10s} {mine:9.3f} ms, cuBLAS {other:8.3f}: {100 * other / mine:5.1f} %,"
+                f"{n:5d} {rung.label:14s} {mine:9.3f} ms, cuBLAS {other:8.3f}: {100 * other / mine:5.1f} %,"
                 f" error {errors[0]:.1e} ({errors[1]:.1e}), {kernel.num_regs} registers",
                 flush=True,
             )
@@ -175,9 +175,7 @@ def main() -> None:
     parser.add_argument(
         "--sizes", default="2048,4096,8192", help="sides of the matrices, multiples of 256"
     )
-    parser.add_argument(
-        "--only", default="", help="names of rungs, by commas; all, if none is given"
-    )
+    parser.add_argument("--only", default="", help="rungs by commas; all, if none is given")
     parser.add_argument("--budget", type=float, default=250, help="ms for each pair")
     parser.add_argument("--json", type=Path, help="where to write the rows")
     options = parser.parse_args()
@@ -185,14 +183,14 @@ def main() -> None:
     only = [name for name in options.only.split(",") if name]
     print(torch.cuda.get_device_name(), "torch", torch.__version__)
     rows = list[dict[str, Any]]()
-    rungs = [rung for rung in RUNGS if not only or rung.name in only]
+    rungs = [rung for rung in RUNGS if not only or rung.label in only]
     for n in map(int, options.sizes.split(",")):
         rows += products(rungs, n, options.budget)
     for rung in rungs:
-        shares = [row["share"] for row in rows if row["rung"] == rung.name]
+        shares = [row["share"] for row in rows if row["rung"] == rung.label]
         if shares:
             mean = 100 * statistics.geometric_mean(shares)
-            print(f"{rung.name:10s} {rung.lines:3d} lines, {mean:5.1f} % of cuBLAS")
+            print(f"{rung.label:14s} {rung.lines:3d} lines, {mean:5.1f} % of cuBLAS")
     if not only or "attention" in only:
         rows += [attentions(head, options.budget) for head in (64, 128)]
     if options.json:

@@ -569,13 +569,14 @@ progress("00")
 # %% [markdown] id=contents
 # ## The course
 #
-# Five books, and you can stop after each:
+# Six books, and you can stop after each:
 #
 # - *One GPU, driven from Python* (00 to 07): [00](00_start_here.ipynb) [01](01_sync_kernels.ipynb) [02](02_streams_and_events.ipynb) [02b](02b_copies_and_chunks.ipynb) [02c](02c_tiles.ipynb) [03](03_lazy_operations.ipynb) [04](04_combinators.ipynb) [04b](04b_sharing_and_owning.ipynb) [05](05_scheduling.ipynb) [06](06_await.ipynb) [07](07_async_mlp.ipynb)
 # - *Where the time goes* (08 to 10): [08](08_profiling.ipynb) [08b](08b_detective.ipynb) [09](09_cuda_graphs.ipynb) [10](10_build_it_yourself.ipynb)
 # - *The GPU decides* (11 to 14): [11](11_the_gpu_decides.ipynb) [11b](11b_without_a_barrier.ipynb) [12](12_async_inside_a_kernel.ipynb) [13](13_hostcalls.ipynb) [13b](13b_await_the_host.ipynb) [14](14_gallery.ipynb) [14b](14b_more_rooms.ipynb)
 # - *More than one GPU* (15 to 16): [15](15_several_gpus.ipynb) [16](16_several_machines.ipynb)
 # - *A language model of your own* (17 to 19): [17](17_teach_it_something.ipynb) [18](18_token_by_token.ipynb) [19](19_many_people.ipynb)
+# - *Inside one SM* (20): [20](20_the_ladder.ipynb)
 #
 # In a hurry? Take 01, 02, 03, 04, 06 and 07. The [glossary](../docs/glossary.md) lists the names used elsewhere.
 #

@@ -1,4 +1,4 @@
-"""The rungs of chapter 21: kernels that compute one matrix product, each by one idea more than the last.
+"""The rungs of chapter 20: kernels that compute one matrix product, each by one idea more than the last.
 
 Each is a file of CUDA C of its own, so that a page can show it whole and a benchmark can measure the same
 text. They take square matrices, row after row, whose side is a multiple of `Rung.side`: edges would double
@@ -7,8 +7,17 @@ their lines, and teach nothing new.
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import asyncgpu_tutor as agt
+from asyncgpu_course.shown import shown
 
 _FILES = Path(__file__).parent
 
@@ -29,6 +38,8 @@ class Rung:
         Bytes of shared memory that the launch asks for, beside what the kernel declares.
     turned : bool
         Whether x of the grid counts rows, and not columns.
+    unsigned : bool
+        Whether its whole numbers are unsigned: the same kernel with that one change.
     """
 
     name: str
@@ -36,11 +47,18 @@ class Rung:
     block: tuple[int, int]
     shared: int = 0
     turned: bool = False
+    unsigned: bool = False
+
+    @property
+    def label(self) -> str:
+        """The name by which measurements know it."""
+        return f"{self.name} unsigned" if self.unsigned else self.name
 
     @property
     def source(self) -> str:
         """The kernel's CUDA C."""
-        return (_FILES / f"{self.name}.cu").read_text(encoding="utf-8")
+        text = (_FILES / f"{self.name}.cu").read_text(encoding="utf-8")
+        return re.sub(r"\bint\b", "unsigned int", text) if self.unsigned else text
 
     @property
     def lines(self) -> int:
@@ -69,8 +87,69 @@ RUNGS = (
     Rung("larger", (128, 128), (128, 1)),
     Rung("copies", (128, 128), (128, 1)),
     Rung("top", (128, 256), (256, 1), shared=49_664),
+    Rung("top", (128, 256), (256, 1), shared=49_664, unsigned=True),
     Rung("tensor", (128, 256), (256, 1), shared=3 * 2 * (128 * 40 + 32 * 264)),
 )
+
+
+def rung(name: str) -> Rung:
+    """The rung of this name."""
+    return next(each for each in RUNGS if each.label == name)
+
+
+def climb(name: str, n: int = 256) -> Any:
+    """The microscope's report on a rung: its product of two matrices of n times n on the simulated device.
+
+    What it computes is compared with NumPy's product.
+    """
+    here, random = rung(name), np.random.default_rng(n)
+    a, b = (random.normal(size=(n, n)).astype(np.float32) for _ in range(2))
+    with agt.using("sim"), agt.microscope() as seen:
+        kernel = agt.Kernel(here.source, here.name, contract=True)
+        given = [agt.h2d(it).sync() for it in (a, b)]
+        out = agt.zeros((n, n)).sync()
+        borrowed = [it.borrow() for it in (*given, out)]
+        kernel(n, *borrowed, grid=here.grid(n), block=here.block).sync()
+        product = agt.d2h(out.borrow()).sync()
+    if not np.allclose(product, a @ b, atol=1e-3):
+        raise AssertionError(f"{name} computes another product than NumPy")
+    return seen[here.name]
+
+
+@cache
+def _rows() -> list[dict[str, Any]]:
+    """What ``python benchmarks/ladder.py`` wrote on an H200 (2026-11-29)."""
+    return json.loads((_FILES / "h200.json").read_text(encoding="utf-8"))
+
+
+def _measured(name: str, n: int) -> dict[str, Any]:
+    return next(row for row in _rows() if row.get("rung") == name and row["n"] == n)
+
+
+def ms(name: str, n: int = 4096) -> float:
+    """Milliseconds of a rung on an H200, for matrices of n times n (``python benchmarks/ladder.py``)."""
+    return _measured(name, n)["ms"]
+
+
+def share(name: str, n: int = 4096) -> float:
+    """What part of cuBLAS's speed it has there: cuBLAS's time, measured in turns with it, over its own."""
+    return _measured(name, n)["share"]
+
+
+def stairs(*names: str, n: int = 4096) -> None:
+    """Draw the rungs so far: how fast each is on an H200, beside cuBLAS."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(7.5, 0.8 + 0.35 * len(names)), layout="constrained")
+    shares = [100 * share(name, n) for name in names]
+    axes.barh(names, shares, color="#0072b2")
+    axes.axvline(100, color="#d55e00", linestyle="--")
+    axes.invert_yaxis()
+    for place, (name, part) in enumerate(zip(names, shares, strict=True)):
+        axes.text(part + 1, place, f"{part:.0f} %, {ms(name, n):.1f} ms", va="center", fontsize=9)
+    axes.set(xlim=(0, 125), xlabel="% of cuBLAS (dashed)")
+    told = ", ".join(f"{name} {part:.0f} %" for name, part in zip(names, shares, strict=True))
+    shown(figure, f"Matrices of {n} x {n} on an H200, in per cent of cuBLAS: {told}.")
 
 
 def attention_source(head: int) -> str:
@@ -83,3 +162,8 @@ def attention_launch(head: int) -> tuple[int, int, int]:
     queries, keys = head, head // 2
     room = (queries + keys) * (head + 4) + keys * head + queries * (keys + 4)
     return queries, head * head // 64, 4 * room
+
+
+def attention_share(head: int) -> float:
+    """How fast attention is with heads of so many numbers: a part of PyTorch's memory-efficient speed."""
+    return next(row["share"] for row in _rows() if row.get("head") == head)

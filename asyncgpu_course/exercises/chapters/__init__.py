@@ -21,6 +21,7 @@ BOOKS = {
     "11": "The GPU decides",
     "15": "More than one GPU",
     "17": "A language model of your own",
+    "20": "Inside one SM",
 }
 
 EXERCISES: Mapping[str, Exercise] = {

@@ -1,0 +1,63 @@
+"""Right answers to exercises of course/20_the_ladder.py in other forms than the solution's."""
+
+
+# %% id=20-turn
+turn = agt.Kernel(r"""
+extern "C" __global__ void turn(int n, const float* x, float* y)
+{
+    __shared__ float tile[32][32];
+    int i = threadIdx.x, j = threadIdx.y;
+    tile[j][i ^ j] = x[(blockIdx.y * 32 + j) * n + blockIdx.x * 32 + i];
+    __syncthreads();
+    y[(blockIdx.x * 32 + j) * n + blockIdx.y * 32 + i] = tile[i][i ^ j];
+}
+""")
+
+
+# %% id=20-rows
+rows = agt.Kernel(r"""
+extern "C" __global__ void rows(int n, const float* x, float* y)
+{
+    x += blockIdx.x * n;
+    y += blockIdx.x * n;
+    float top = -INFINITY, sum = 0.0f;
+    for (int i = threadIdx.x; i < n; i += 32) {
+        float v = x[i];
+        if (v > top) {
+            sum = sum * expf(top - v) + 1.0f;
+            top = v;
+        } else {
+            sum += expf(v - top);
+        }
+    }
+    float high = top;
+    for (int far = 16; far > 0; far /= 2) high = fmaxf(high, __shfl_xor_sync(0xffffffff, high, far));
+    sum = sum == 0.0f ? 0.0f : sum * expf(top - high);
+    for (int far = 16; far > 0; far /= 2) sum += __shfl_xor_sync(0xffffffff, sum, far);
+    for (int i = threadIdx.x; i < n; i += 32) y[i] = expf(x[i] - high) / sum;
+}
+""")
+
+
+# %% id=20-ahead
+ahead = agt.Kernel(r"""
+extern "C" __global__ void ahead(int n, const float* a, const float* b, float* c)
+{
+    __shared__ float tiles[2][2][16][16];
+    int x = threadIdx.x, y = threadIdx.y;
+    a += (blockIdx.y * 16 + y) * n + x;
+    b += y * n + blockIdx.x * 16 + x;
+    float sum = 0.0f;
+    tiles[0][0][y][x] = *a;
+    tiles[0][1][y][x] = *b;
+    for (int t = 0; t < n / 16; t++) {
+        __syncthreads();
+        bool more = t + 1 < n / 16;
+        float next_a = more ? a[(t + 1) * 16] : 0.0f, next_b = more ? b[(t + 1) * 16 * n] : 0.0f;
+        for (int k = 0; k < 16; k++) sum += tiles[t % 2][0][y][k] * tiles[t % 2][1][k][x];
+        tiles[1 - t % 2][0][y][x] = next_a;
+        tiles[1 - t % 2][1][y][x] = next_b;
+    }
+    c[(blockIdx.y * 16 + y) * n + blockIdx.x * 16 + x] = sum;
+}
+""")

@@ -1,0 +1,225 @@
+"""Plausible wrong answers to the exercises of course/20_the_ladder.py; see tools/build_notebooks.py."""
+
+# %% id=20-own cause="for each multiply-add, and 0.6 is enough"
+# - float of_a[4], of_b[4];
+# - for (int i = 0; i < 4; i++) {
+# -     of_a[i] = tile_a[row + i][k];
+# -     of_b[i] = tile_b[k][col + i];
+# - }
+# - for (int i = 0; i < 4; i++) {
+# -     for (int j = 0; j < 4; j++) {
+# -         sums[i][j] += of_a[i] * of_b[j];
+# + for (int i = 0; i < 4; i++) {
+# +     for (int j = 0; j < 4; j++) {
+# +         volatile float* column = &tile_a[row + i][k];
+# +         sums[i][j] += *column * tile_b[k][col + j];
+
+
+# %% id=20-own cause="without a __syncthreads() between them"
+# - __syncthreads();
+# - for (int k = 0; k < 16; k++) {
+# + for (int k = 0; k < 16; k++) {
+
+
+# %% id=20-own cause="should be"
+# - of_b[i] = tile_b[k][col + i];
+# + of_b[i] = tile_b[k][row + i];
+
+
+# %% id=20-own cause="no thread wrote element"
+# - for (int i = 0; i < 4; i++) {
+# -     for (int j = 0; j < 4; j++) {
+# -         c[(row + i) * n + col + j] = sums[i][j];
+# -     }
+# - }
+# + c[row * n + col] = sums[0][0];
+
+
+# %% id=20-own cause="which nothing has written"
+# - for (int i = me; i < 1024; i += 256) {
+# + for (int i = me; i < 256; i += 256) {
+
+
+# %% id=20-own cause="out of bounds"
+# - a += blockIdx.y * 64 * n;
+# + a += blockIdx.y * 64 * n * n;
+
+
+# %% id=20-own cause="each number of a and b 4.0 times"
+# - for (int i = me; i < 1024; i += 256) {
+# + for (int j = 0; j < 16; j++) {
+# +     int i = me / 4 * 4 * 4 % 1024 + j;
+
+
+# %% id=20-turn cause="a store of a warp touches 32 sectors"
+turn = agt.Kernel(r"""
+extern "C" __global__ void turn(int n, const float* x, float* y)
+{
+    int col = blockIdx.x * 32 + threadIdx.x, row = blockIdx.y * 32 + threadIdx.y;
+    y[col * n + row] = x[row * n + col];
+}
+""")
+
+
+# %% id=20-turn cause="a load of a warp touches 32 sectors"
+turn = agt.Kernel(r"""
+extern "C" __global__ void turn(int n, const float* x, float* y)
+{
+    int col = blockIdx.x * 32 + threadIdx.x, row = blockIdx.y * 32 + threadIdx.y;
+    y[row * n + col] = x[col * n + row];
+}
+""")
+
+
+# %% id=20-turn cause="takes 15.5 passes more than one"
+# - __shared__ float tile[32][33];
+# + __shared__ float tile[32][32];
+
+
+# %% id=20-turn cause="without a __syncthreads() between them"
+# - __syncthreads();
+
+
+# %% id=20-turn cause="should be"
+# - col = blockIdx.y * 32 + threadIdx.x;
+# - row = blockIdx.x * 32 + threadIdx.y;
+# - y[row * n + col] = tile[threadIdx.x][threadIdx.y];
+# + y[row * n + col] = tile[threadIdx.x][threadIdx.y];
+
+
+# %% id=20-turn cause="passes more than one"
+# - __shared__ float tile[32][33];
+# + __shared__ float tile[32][34];
+
+
+# %% id=20-four cause="times are enough"
+# - int i = (blockIdx.x * blockDim.x + threadIdx.x) * 4;
+# - if (i + 3 < n) {
+# -     float4 v = *reinterpret_cast<const float4*>(&x[i]);
+# -     *reinterpret_cast<float4*>(&y[i]) = make_float4(by * v.x, by * v.y, by * v.z, by * v.w);
+# - } else {
+# -     for (; i < n; i++) {
+# -         y[i] = by * x[i];
+# -     }
+# - }
+# + int i = (blockIdx.x * blockDim.x + threadIdx.x) * 4;
+# + for (int end = i + 4; i < n && i < end; i++) {
+# +     y[i] = by * x[i];
+# + }
+
+
+# %% id=20-four cause="no thread wrote element"
+# - } else {
+# -     for (; i < n; i++) {
+# -         y[i] = by * x[i];
+# -     }
+# - }
+# + }
+
+
+# %% id=20-four cause="out of bounds"
+# - if (i + 3 < n) {
+# + if (i < n) {
+
+
+# %% id=20-four cause="a multiple of 16"
+# - int i = (blockIdx.x * blockDim.x + threadIdx.x) * 4;
+# + int i = blockIdx.x * blockDim.x + threadIdx.x;
+
+
+# %% id=20-four cause="should be"
+# - *reinterpret_cast<float4*>(&y[i]) = make_float4(by * v.x, by * v.y, by * v.z, by * v.w);
+# + *reinterpret_cast<float4*>(&y[i]) = make_float4(by * v.x, by * v.y, by * v.z, v.w);
+
+
+# %% id=20-ahead cause="without a __syncthreads() between them"
+# - now = 1 - now;
+
+
+# %% id=20-ahead cause="barriers for"
+# - now = 1 - now;
+# + now = 1 - now;
+# + __syncthreads();
+
+
+# %% id=20-ahead cause="out of bounds"
+# - if (t + 16 < n) {
+# -     next_a = a[row * n + t + 16 + x];
+# -     next_b = b[(t + 16 + y) * n + col];
+# - }
+# + next_a = a[row * n + t + 16 + x];
+# + next_b = b[(t + 16 + y) * n + col];
+
+
+# %% id=20-ahead cause="should be"
+# - next_b = b[(t + 16 + y) * n + col];
+# + next_b = b[(t + y) * n + col];
+
+
+# %% id=20-ahead cause="without a __syncthreads() between them"
+# - __syncthreads();
+
+
+# %% id=20-ahead cause="times by a block, and once is enough"
+# - for (int k = 0; k < 16; k++) {
+# + next_a = t + 16 < n ? *(volatile const float*)&a[row * n + t + 16 + x] : 0.0f;
+# + next_b = t + 16 < n ? *(volatile const float*)&b[(t + 16 + y) * n + col] : 0.0f;
+# + for (int k = 0; k < 16; k++) {
+
+
+# %% id=20-challenge cause="get below 8 µs"
+# - return mine(n, a, b, c, grid=(n // 16, n // 16), block=128)
+# + for _ in range(2):
+# +     again = mine(n, a, b, c, grid=(n // 16, n // 16), block=128)
+# + return again.and_then(lambda _: again)
+
+
+# %% id=20-challenge cause="should be"
+# - other += two.y * tile_b[k][x];
+# + other += two.x * tile_b[k][x];
+
+
+# %% id=20-challenge cause="no thread wrote element"
+# - return mine(n, a, b, c, grid=(n // 16, n // 16), block=128)
+# + return mine(n, a, b, c, grid=(n // 32, n // 16), block=128)
+
+
+# %% id=20-rows cause="loads of a warp, and"
+rows = agt.Kernel(r"""
+extern "C" __global__ void rows(int n, const float* x, float* y)
+{
+    x += blockIdx.x * n;
+    y += blockIdx.x * n;
+    float top = -3e38f, sum = 0.0f;
+    for (int i = threadIdx.x; i < n; i += 32) top = fmaxf(top, x[i]);
+    for (int far = 1; far < 32; far *= 2) top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, far));
+    for (int i = threadIdx.x; i < n; i += 32) sum += expf(x[i] - top);
+    for (int far = 1; far < 32; far *= 2) sum += __shfl_xor_sync(0xffffffff, sum, far);
+    for (int i = threadIdx.x; i < n; i += 32) y[i] = expf(x[i] - top) / sum;
+}
+""")
+
+
+# %% id=20-rows cause="should be"
+# - sum = sum * expf(top - higher) + expf(v - higher);
+# + sum += expf(v - higher);
+
+
+# %% id=20-rows cause="should be"
+# - sum = sum * expf(top - higher) + their_sum * expf(their_top - higher);
+# + sum += their_sum;
+
+
+# %% id=20-rows cause="is nan"
+# - float top = -3e38f, sum = 0.0f;
+# + float top = -INFINITY, sum = 0.0f;
+
+
+# %% id=20-rows cause="should be"
+# - for (int far = 1; far < 32; far *= 2) {
+# + for (int far = 1; far < 16; far *= 2) {
+
+
+# %% id=20-rows cause="should be"
+# - float top = -3e38f, sum = 0.0f;
+# + float top = 0.0f, sum = 0.0f;

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from simgpu import cuda_c
 from simgpu.common import HostBytes, LaunchDim
 from simgpu.cuda_c import GlobalMemory, LaunchResult
-from simgpu.errors import DeviceError, UsageError
+from simgpu.errors import DeviceError, LaunchConfigError, UsageError
 from simgpu.interrupts import interruptible
 from simgpu.memory import Memory
 from simgpu.order import Tells
@@ -127,6 +127,12 @@ class KernelLaunch:
             if by:
                 told.add(arg.place)
                 tells |= arg.cells.mapped
+        room, own = device.spec.shared_bytes_per_block, kernel.code.shared_bytes
+        if type(shared_mem) is int and own + shared_mem > room:
+            raise LaunchConfigError(
+                f"kernel '{kernel.signature.name}': a block takes {own + shared_mem:,} bytes of shared "
+                f"memory ({own:,} static, {shared_mem:,} dynamic): {device.spec.name} has {room:,} for one"
+            )
         launch = cls(device, function, grid, block, shared_mem, values, tells)
         if kernel.code.cooperative:  # refused by the call, as by CUDA's, and not by the run
             kernel.check_room(math.prod(grid), launch._room())

@@ -134,6 +134,14 @@ class DeviceSpec:
     wake_us: float
     sources: tuple[tuple[str, str], ...]  # for each constant, where it is from
 
+    @property
+    def shared_bytes_per_block(self) -> int:
+        """The most that a block gets if its launch asks for it: all but 1 KB of an SM's, since Ampere.
+
+        CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
+        """
+        return self.shared_bytes_per_sm - (1024 if self.shared_bytes_per_sm > 96 * 1024 else 0)
+
 
 @dataclass(frozen=True)
 class ProtocolSpec:

@@ -35,7 +35,7 @@ ROOMS = {
     "asyncgpu_tutor/clusters": 1_250,
     "asyncgpu_tutor/commands": 1_490,
     "asyncgpu_tutor/data": 560,
-    "asyncgpu_tutor/devices": 4_690,
+    "asyncgpu_tutor/devices": 4_700,
     "asyncgpu_tutor/inspection": 800,
     "asyncgpu_tutor/kernels": 1_200,
     "asyncgpu_tutor/language": 660,

@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import simgpu
+from simgpu import errors
 from simgpu.cuda_c import GlobalMemory, compile_source
 from simgpu.errors import DeviceAssertError, UninitialisedReadError
 from simgpu.launches import LoadedKernel
@@ -163,3 +165,20 @@ def test_it_stays_in_its_room_and_is_right_whatever_comes(inputs: list[int], roo
         assert y.view(np.float32)[0] == pytest.approx(2.0 * value)
     kernel.remembered.clear()
     assert kernel.remembered.used == 0
+
+
+@pytest.mark.parametrize(("spec", "room"), [("h200", 227), ("a100", 163), ("t4", 64)])
+def test_a_block_gets_the_shared_memory_that_its_launch_asks_for(spec: str, room: int) -> None:
+    source = """extern __shared__ float s[];
+    __global__ void k(float* x, int n) {
+        for (int k = threadIdx.x; k < n; k += 32) s[k] = k;
+        __syncthreads();
+        x[threadIdx.x] = s[n - 1 - threadIdx.x];
+    }"""
+    device, n = simgpu.Device(spec=spec), room * 256
+    x = simgpu.asarray(np.zeros(32, np.float32), device)
+    kernel = simgpu.RawKernel(source, "k")
+    kernel((1,), (32,), (x, np.int32(n)), shared_mem=room * 1024)
+    assert simgpu.asnumpy(x).tolist() == [n - 1 - i for i in range(32)]
+    with pytest.raises(errors.LaunchConfigError, match="bytes of shared memory"):
+        kernel((1,), (32,), (x, np.int32(n)), shared_mem=room * 1024 + 4)

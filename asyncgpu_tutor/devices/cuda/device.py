@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 import cupy
 import numpy as np
-from cupy.cuda import PinnedMemoryPointer, alloc_pinned_memory, runtime
+from cupy.cuda import PinnedMemoryPointer, alloc_pinned_memory, driver, runtime
 
 from asyncgpu_tutor.devices.cuda.compile import compile_function, sized_signature
 from asyncgpu_tutor.devices.cuda.graph_nodes import span_facts
@@ -57,6 +57,10 @@ T = TypeVar("T")
 # how late others, such as who awaits the kernel, notice anything.
 TURN_WHILE_ASKED_US = 200.0
 HOST_MEMORY = 1  # cudaMemoryTypeHost: registered with the driver, that is, pinned
+_STATIC_SHARED, _MOST_SHARED = (
+    1,
+    8,
+)  # CUfunction_attribute: SHARED_SIZE_BYTES, MAX_DYNAMIC_SHARED_SIZE_BYTES
 URGENT = -5  # a stream's priority; the driver takes the nearest that the GPU has
 
 
@@ -150,7 +154,7 @@ class CupyDevice:
             threads_per_block=int(facts["maxThreadsPerBlock"]),
             block=_dim3(facts["maxThreadsDim"]),
             grid=_dim3(facts["maxGridSize"]),
-            shared_bytes=int(facts["sharedMemPerBlock"]),
+            shared_bytes=int(facts["sharedMemPerBlockOptin"]),
         )
         self.limits = USUAL_LIMITS if limits == USUAL_LIMITS else limits
         self.journal: Journal | None = None  # while it is recorded
@@ -480,8 +484,15 @@ class CupyDevice:
             start = time.perf_counter()
             with guarded(f"loading {name}"), self.active():
                 kernel = compile_function(source, name, contract)
+                pointer = int(kernel.ptr)
+                if (
+                    "extern" in source
+                ):  # it may be launched with more shared memory than it gets unasked
+                    static = driver.funcGetAttribute(_STATIC_SHARED, pointer)
+                    driver.funcSetAttribute(
+                        pointer, _MOST_SHARED, self.limits.shared_bytes - static
+                    )
             self.note("call", f"load {name}", start)
-            pointer = int(kernel.ptr)
             packer = Packer(*_facts(source, name, pointer), pointer)
             function = CupyFunction(name, kernel, pointer, packer)
             # Of two threads that compile it, both get the first one's: its constants are in its module.

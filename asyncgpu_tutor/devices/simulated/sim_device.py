@@ -24,7 +24,7 @@ import os
 import weakref
 from collections.abc import Callable, Iterator, Sequence, Sized
 from contextlib import AbstractContextManager
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -224,7 +224,6 @@ class SimDevice(simgpu.Device):
     clock = "simulated"
     patience_us = 0.0  # to wait moves the clock to the end at once; to look would take time
     limits = protocol.USUAL_LIMITS
-
     process: int
 
     settle_log = simgpu.Device.settle
@@ -234,6 +233,8 @@ class SimDevice(simgpu.Device):
     def create_stream(self, urgent: bool = False, *, non_blocking: bool = True) -> SimStream:
         """A new stream, not ordered with any other. All are alike here: whatever is ready has its share."""
         self.__dict__.setdefault("process", os.getpid())  # a device makes its first stream at once
+        if self.spec.shared_bytes_per_block != self.limits.shared_bytes:
+            self.limits = replace(self.limits, shared_bytes=self.spec.shared_bytes_per_block)
         return cast(SimStream, super().create_stream(non_blocking=non_blocking))
 
     def adopt_stream(self, foreign: object) -> protocol.Stream | None:

@@ -51,8 +51,8 @@ USUAL: dict[str, Any] = {"grid": 1, "block": 4}
 OPTIONS: list[tuple[dict[str, Any], bool]] = [  # and if they are right
     *[(USUAL, True)] * 12, ({"grid": np.int64(2), "block": (4, 1, 1)}, True),
     ({"grid": (0, 1, 1), "block": 4}, False), ({"grid": 1, "block": (1024, 2, 1)}, False),
-    ({"grid": 1, "block": (3, 1, 65)}, False), ({**USUAL, "shared_mem": 48 * 1024}, True),
-    ({**USUAL, "shared_mem": 48 * 1024 + 1}, False), ({**USUAL, "shared_mem": -1}, False),
+    ({"grid": 1, "block": (3, 1, 65)}, False), ({**USUAL, "shared_mem": 227 * 1024}, True),
+    ({**USUAL, "shared_mem": 227 * 1024 + 1}, False), ({**USUAL, "shared_mem": -1}, False),
 ]  # fmt: skip
 
 

@@ -98,11 +98,14 @@ class Runtime:
     def getDeviceCount(self) -> int:
         return 2
 
+    def funcSetAttribute(self, kernel: int, what: int, value: int) -> None:
+        assert kernel in KERNELS
+
     def getDeviceProperties(self, ordinal: int) -> dict[str, Any]:
         facts = {
             "maxThreadsPerBlock": 1024,
             "maxThreadsDim": (1024, 1024, 64),
-            "sharedMemPerBlock": 48 << 10,
+            "sharedMemPerBlockOptin": 227 << 10,
         }
         facts |= {"maxGridSize": (2**31 - 1, 65535, 65535), "name": b"a host"}
         return facts | {"multiProcessorCount": 2, "maxThreadsPerMultiProcessor": 2048}
@@ -341,7 +344,8 @@ def modules() -> Iterator[tuple[str, ModuleType]]:
         MemoryPointer=lambda place, offset: SimpleNamespace(ptr=place.ptr + offset),
         compiler=SimpleNamespace(CompileException=CudaError, compile_using_nvrtc=compiled),
         driver=SimpleNamespace(CUDADriverError=CudaError, launchKernel=RUNTIME.launchKernel,
-        launchCooperativeKernel=RUNTIME.launchCooperativeKernel),
+        launchCooperativeKernel=RUNTIME.launchCooperativeKernel, funcGetAttribute=lambda what, kernel: 0,
+        funcSetAttribute=RUNTIME.funcSetAttribute),
         function=SimpleNamespace(Module=KernelModule),
         memory=SimpleNamespace(OutOfMemoryError=CudaError), nccl=NCCL,
     )  # fmt: skip

@@ -229,3 +229,10 @@ def test_what_is_not_of_this_device_is_refused(host: Any, devices: list[Any]) ->
         host.launch(function, (1, 1, 1), (1, 1, 1), (), 0, devices[1].default_stream)
     with pytest.raises(UsageError, match=r"scale\(\) takes 4 arguments"):
         host.launch(function, (1, 1, 1), (1, 1, 1), (1,), 0, host.default_stream)
+
+
+def test_a_kernel_may_ask_for_all_the_shared_memory_that_a_block_can_have(host: Any) -> None:
+    source = "extern __shared__ float s[]; __global__ void k(float* x) { s[0] = 1; x[0] = s[0]; }"
+    function = host.get_function(source, "k")
+    assert ("funcSetAttribute", function.pointer, 8, 227 * 1024) in calls
+    assert host.limits.shared_bytes == 227 * 1024

@@ -115,9 +115,9 @@ def in_threads(service: Any) -> Any:
     """The same, where threads block instead of the loop's await."""
     pool = ThreadPoolExecutor(2)
 
-    async def answered(rows: Any, *more: Any) -> Any:
+    async def answered(rows: Any, *memory: Any) -> Any:
         def blocking() -> Any:
-            answers = service.enqueue(rows, *more)
+            answers = service.enqueue(rows, *memory)
             service.computing.synchronize()
             return answers
 
@@ -255,7 +255,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--seconds", type=float, default=3.0, help="of each run")
     options.add_argument("--rounds", type=int, default=3)
-    options.add_argument("--layers", type=int, nargs="*", default=[2, 8])
+    options.add_argument("--layers", type=int, nargs="*", default=[2, 16])
     options.add_argument("--out", type=Path)
     chosen = options.parse_args()
     agt.use("cuda")

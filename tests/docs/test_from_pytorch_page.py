@@ -16,7 +16,7 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
-from tests.laws.kernels import scale
+from tests.laws.kernels import SCALE, kernel
 from tests.tools import blocks, page
 
 SNIPPETS = blocks(page("docs/from_pytorch.md"))
@@ -55,23 +55,16 @@ def test_the_program_runs(cuda: Device, tmp_path: Path, monkeypatch: pytest.Monk
 class OnGpu:
     """A tensor on the GPU."""
 
-    def __init__(self, array: agt.DeviceArray) -> None:
-        self.array = array
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.array = agt.zeros(shape).sync()
 
-    def record_stream(self, stream: Any) -> None:
-        """Its memory is held anyway, by the operation that uses it."""
+    def copy_(self, host: Any, non_blocking: bool) -> None:
+        assert non_blocking
+        agt.memcpy(self.array.borrow(), np.asarray(host)).async_on(current[-1].ours)
 
     def to(self, where: str, non_blocking: bool) -> Any:
         assert (where, non_blocking) == ("cpu", True)
-        return agt.d2h(self.array).async_on(current[-1].ours)
-
-
-class OnHost(np.ndarray[Any, Any]):
-    """A tensor on the host, in pinned memory."""
-
-    def to(self, where: str, non_blocking: bool) -> OnGpu:
-        assert (where, non_blocking) == ("cuda", True)
-        return OnGpu(agt.h2d(np.asarray(self)).async_on(current[-1].ours))
+        return agt.d2h(self.array.borrow()).async_on(current[-1].ours)
 
 
 class Stream:
@@ -84,7 +77,21 @@ class Stream:
         self.ours.wait_event(other.ours.record())
 
 
-current: list[Stream] = []
+class Graph:
+    """What is called in its capture is called in each replay, unless that is to fail."""
+
+    calls: list[Callable[[], Any]]
+    fails = 0
+
+    def replay(self) -> None:
+        if Graph.fails:
+            Graph.fails -= 1
+            raise RuntimeError("not today")
+        for call in self.calls:
+            call()
+
+
+current: list[Any] = []
 
 
 @contextmanager
@@ -94,21 +101,41 @@ def on_stream(stream: Stream) -> Iterator[None]:
     current.pop()
 
 
+@contextmanager
+def graph(captured: Graph) -> Iterator[None]:
+    captured.calls = []
+    current.append(captured)
+    yield
+    current.pop()
+
+
+def zeros(*shape: int, pin_memory: bool = False, device: str = "cpu") -> Any:
+    assert pin_memory is (device == "cpu")
+    return agt.pin(np.zeros(shape, np.float32)) if pin_memory else OnGpu(shape)
+
+
 TORCH = SimpleNamespace(
     Size=tuple,
     float32=np.dtype(np.float32),
-    empty=lambda *shape, pin_memory: agt.pinned(shape).view(OnHost),
+    zeros=zeros,
     stack=lambda rows, out: np.stack(rows, out=out),
     inference_mode=nullcontext,
-    cuda=SimpleNamespace(Stream=Stream, stream=on_stream),
+    cuda=SimpleNamespace(Stream=Stream, stream=on_stream, CUDAGraph=Graph, graph=graph),
 )
 
 
 def twice(x: OnGpu) -> OnGpu:
     """The model."""
-    n, shape = x.array.size, x.array.shape
-    op = scale(x.array.reshape(n), 2.0).reshape(*shape)
-    return OnGpu(op.async_on(current[-1].ours))
+    y = OnGpu(x.array.shape)
+
+    def call() -> None:
+        n, arrays = x.array.size, (x.array.borrow(), y.array.borrow())
+        op = kernel(SCALE)(n, 2.0, *arrays, grid=-(-n // 256), block=256)
+        op.async_on(current[-1].ours)
+
+    if current and isinstance(current[-1], Graph):
+        current[-1].calls.append(call)
+    return y
 
 
 @pytest.fixture
@@ -154,13 +181,8 @@ async def test_one_alone_waits_for_no_other(service: Any) -> None:
 
 
 async def test_what_fails_is_told_to_its_own_batch(service: Any) -> None:
-    def moody(x: OnGpu) -> OnGpu:
-        if moods.pop():
-            raise RuntimeError("not today")
-        return twice(x)
-
-    moods = [False, True]
-    serving = service(moody, SHAPE, most=2)
+    serving = service(twice, SHAPE, most=2)
+    Graph.fails = 1
     with running(serving):
         told = await asyncio.gather(
             *(serving(request(number)) for number in range(4)), return_exceptions=True

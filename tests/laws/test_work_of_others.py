@@ -188,6 +188,8 @@ async def test_our_operations_and_graphs_on_a_stream_of_torch(torch: Any) -> Non
 @pytest.mark.gpu
 def test_memory_that_torch_read_on_its_stream_is_not_given_out_before_it_has(torch: Any) -> None:
     stream, n = torch.cuda.Stream(), 3_333_333
+    torch.ones(n, device="cuda").sum().item()  # loading a kernel would wait for those that run
+    agt.full(n, 2.0).sync()
     with torch.cuda.stream(stream):
         theirs = torch.from_dlpack(agt.full(n, 1.0).async_on(stream))
         address = theirs.data_ptr()

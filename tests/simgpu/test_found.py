@@ -1,4 +1,4 @@
-"""The ledger of bugs in public code: whole rows, and a program of ours of each kind that says what is quoted."""
+"""The ledger of bugs in public code: whole rows, and a program of each kind that says what is quoted."""
 
 import re
 from collections.abc import Iterator

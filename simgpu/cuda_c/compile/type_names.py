@@ -124,7 +124,8 @@ def declare_type(c: Context, node: ast.StructDef) -> None:
         if node.specialises is not None and isinstance(known, typed.StructTemplate):
             known.definitions.append(node)
         elif not node.declared or not isinstance(known, typed.StructTemplate):
-            names[node.name] = typed.StructTemplate([node])
+            around = None if c.scope is c.file.scope else c.scope
+            names[node.name] = typed.StructTemplate([node], around)
     elif node.declared:
         if node.name not in names:
             names[node.name] = TypeBinding(_declared(node, node.name))
@@ -443,6 +444,7 @@ def _instance(c: Context, template: typed.StructTemplate, name: ast.TypeName) ->
     primary = template.definitions[0]
     assert primary.template is not None
     scope = with_arguments(c, primary.name, primary.template, name.arguments, name.at)
+    scope.outer = template.around or scope.outer
     arguments = [cast(Given, scope.names[p.name]) for p in primary.template]
     key = tuple(identity(argument) for argument in arguments)
     if key not in template.instances:
@@ -451,6 +453,7 @@ def _instance(c: Context, template: typed.StructTemplate, name: ast.TypeName) ->
             matched = _matched(c, other, arguments)
             if matched is not None:
                 chosen, scope = other, matched
+                scope.outer = template.around or scope.outer
                 if not other.template:
                     break  # meant for just these
         if chosen.declared:

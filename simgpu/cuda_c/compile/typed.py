@@ -117,6 +117,7 @@ class StructTemplate:
     """A name for a template of structs: the template itself, then what it is for certain arguments."""
 
     definitions: list[StructDef]
+    around: Scope | None = None  # of the class that it is a member of
     instances: dict[tuple[object, ...], Struct] = field(
         default_factory=dict[tuple[object, ...], Struct]
     )

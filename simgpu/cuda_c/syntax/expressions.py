@@ -203,7 +203,11 @@ class ExpressionParser(TypeParser):
             self.close_angle()
             operand = self.in_parentheses()
             return ast.Cast(at=token.at, type=wanted, operand=operand, style=name)
-        if self.at_type() or self.shorthands.get(name) == "value":
+        # `hash(x)` is no `std::hash`, where a function of the file has that name.
+        called = (
+            name in self.functions_here and name in self.struct_templates and self.ahead().is_("(")
+        )
+        if (self.at_type() and not called) or self.shorthands.get(name) == "value":
             return self._construct(token)
         self.refuse_gpu_only(token)
         namespace, away = self.namespace_here() or self.using.get(name, ""), self.away(name)

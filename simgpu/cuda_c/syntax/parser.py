@@ -250,6 +250,8 @@ class _Parser(StructParser):
     def _function(
         self, storage: set[str], returns: ast.TypeName, name: Token, template: ast.Template | None
     ) -> None:
+        if template is None:
+            self.functions_here.add(name.text)
         function = self.function(storage, returns, name, template)
         function.c_linkage = 'extern "C"' in storage or "" in self.open_braces
         if function.kernel and (returns.base != "void" or returns.pointers):

@@ -249,7 +249,13 @@ class StructParser(StatementParser):
         elif self.at_struct():
             out.members.append(self.struct(None))
         elif self.at("template"):
-            self._function_or_data(out, self.template_head())
+            template, specialising = self.template_head(), self.specialising
+            self.specialising = True
+            if self.at_struct():
+                out.members.append(self.struct(template))
+            else:
+                self._function_or_data(out, template)
+            self.specialising = specialising
             self.type_names.pop()
         else:
             self._function_or_data(out, None)

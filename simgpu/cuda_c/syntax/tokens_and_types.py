@@ -114,6 +114,7 @@ class TypeParser(ABC):
         self.struct_templates: set[str] = set()
         # Templates that name a type or a number: structs with a member of this name.
         self.shorthands: dict[str, str] = {}
+        self.functions_here: set[str] = set()  # that are no templates
         self.aliases: dict[str, str] = {}  # of namespaces
         self.namespaces = set(_OPEN_NAMESPACES)
         self.using: dict[str, str] = {}  # of each `using space::name`, the namespace

@@ -44,6 +44,15 @@ template <class T> __device__ int f(T a) {
     else static_assert(always_false<T>, "no such type");
 }
 """
+NESTED = """template <class U> struct Loader {
+    static constexpr int K = 3;
+    template <bool CHECKED> struct Column { U v; int w; __device__ int size() { return sizeof(U) + K; } };
+    __device__ int f() { Column<true> c; c.v = 4; c.w = 5; return c.v * c.w + c.size(); }
+};
+"""
+HASHES = """namespace h { template <class T> struct hash { T v; }; }
+__device__ int hash(int x) { return x * 2; }
+"""
 CODES = "template <int n> using Codes = long long[(n + 7) / 8]; constexpr unsigned SIDE(16); extern const float gain;"
 FORMS = [
     (ORDERED, "int v = 1, *p = &v; const int* q = &v; o[i] = f(v) + 10 * f(p) + 100 * f(q) + 1000 * f(&p);", 4321),
@@ -53,6 +62,8 @@ FORMS = [
     (NEW, "S a = S(); S b{}; S c = {}; S* p = &b; o[i] = a.v + p->w[1] + c.v + S(3).v;", 3),
     (PACK, "o[i] = f(3) + f(4u) + always_false<int> + always_false<>;", 10),
     (PACK, "if ((std::is_same_v<int, int>) && (always_false<int>) == 0 && n) o[i] = 3;", 3),
+    (NESTED, "Loader<short> a; o[i] = a.f();", 25),
+    (HASHES, "o[i] = hash(3) + h::hash<int>{4}.v;", 10),
     (CODES, "Codes<17> c = {}; using Three = int[3]; Three t = {1, 2, 3}; o[i] = sizeof(c) + SIDE + t[2];", 43),
     ("", "int a = 1, b = 2; (i & 1 ? a : b) += 6; (i & 1 ? a : b)++; o[i] = a + b;", 10),
     ("", "int a = 1, b = 2; int& r = i % 2 ? a : b; r = 7; int* p = &(i % 2 ? b : a); *p *= 2; o[i] = a * b - r;",

@@ -16,6 +16,9 @@ import numpy as np
 
 from simgpu.cuda_c import Counts
 from simgpu.gpus import SPECS
+from simgpu.launches import Launched
+from simgpu.report.columns import annotate, render_columns
+from simgpu.report.kernel_report import KernelReport
 from simgpu.times import kernel_time
 
 from .corpus import CASES, Case, arguments, launch_case, source
@@ -43,16 +46,18 @@ def source_digest(case: Case) -> str:
 
 
 def cost(case: Case, counts: Counts) -> dict[str, Any]:
-    """All counts that are not 0, a digest of those by line, and the us that each GPU takes."""
-    numbers = asdict(counts)
-    lines = hashlib.sha256(repr(sorted(numbers.pop("lines").items())).encode()).hexdigest()[:8]
-    threads = int(np.prod(case.block))
-    times = {
-        name: kernel_time(spec, counts, threads, counts.shared_bytes).us
-        for name, spec in SPECS.items()
+    """All counts that are not 0, the us that each GPU takes, and a digest of what people are shown of it."""
+    numbers = {
+        name: number for name, number in asdict(counts).items() if number and name != "lines"
     }
-    us = {name: float(f"{time:.6g}") for name, time in times.items()}
-    return {name: number for name, number in numbers.items() if number} | {"lines": lines, "us": us}
+    threads, shown = int(np.prod(case.block)), [annotate(case.kernel, source(case.file), 1, counts)]
+    for name, spec in SPECS.items():
+        time = kernel_time(spec, counts, threads, counts.shared_bytes)
+        numbers[name] = float(f"{time.us:.6g}")
+        shape = [(*size, 1, 1)[:3] for size in (case.grid, case.block)]
+        launched = Launched(case.kernel, source(case.file), *shape, counts, time)
+        shown.append(render_columns(spec, [KernelReport(spec, (launched, launched))] * 2, 60))
+    return numbers | {"shown": hashlib.sha256("\n".join(shown).encode()).hexdigest()[:8]}
 
 
 def record_costs() -> None:

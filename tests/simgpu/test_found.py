@@ -21,7 +21,7 @@ SECTIONS = {
     title.lower(): text for title, text in re.findall(r"(?ms)^### (.*?)\n(.*?)(?=^### |\Z)", PAGE)
 }
 ADDRESS = re.compile(
-    r"\[(.*?)\]\((https://github\.com/[\w.-]+/[\w.-]+/(issues|pull|blob)/[\w./#-]+)\)"
+    r"\[(.*?)\]\((https://github\.com/[\w.-]+/[\w.-]+/(issues|pull|blob)/[\w./#%-]+)\)"
 )
 
 

@@ -45,7 +45,7 @@ from asyncgpu_tutor.run.submission import submit
 _CLOSED = (
     "the conversations were closed: say something in `async with Conversations(...) as engine`"
 )
-_KEPT = 256  # steps of which `Conversations.steps` knows
+_KEPT = 32  # steps of which `Conversations.steps` knows, and so the texts that were said in them
 
 
 @dataclass(eq=False)
@@ -121,7 +121,7 @@ class Conversations:
                 f"ahead: got slots={slots}, waiting={waiting}, ahead={ahead}"
             )
         self.model, self.slots = model, slots
-        self.steps: deque[Seating] = deque(maxlen=_KEPT)
+        self.steps: deque[Seating] = deque(maxlen=_KEPT + ahead)
         self._most_waiting, self._ahead = waiting, ahead
         self._line: dict[Conversation, None] = {}  # who waits for a seat, in order
         # Who has each seat in the next step, as far as the host knows; and the seats that somebody has left.

@@ -5,9 +5,8 @@ attempt at an exercise once more. Interpreting is by far the slowest thing that 
 the same bytes does the same, and to compare bytes takes a thousandth of what it takes to interpret what
 reads them. So launches are kept, with the bytes before and after them. They are found by a checksum of the
 bytes, and then compared. A version of each array would be less work, but an input that was copied anew has
-a new version and the same bytes. What else a result depends on has
-to be in the key, and where it can't be, because a kernel follows addresses or waits for others, the launch
-isn't kept.
+a new version and the same bytes. What else a result depends on has to be in the key, and where it can't be,
+because a kernel follows addresses or waits for others, the launch isn't kept.
 """
 
 from __future__ import annotations

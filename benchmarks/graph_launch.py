@@ -10,13 +10,12 @@ needs a GPU.
 
 from __future__ import annotations
 
-import statistics
-import time
 from collections.abc import Callable
 from typing import Any
 
 import cupy as cp
 import numpy as np
+from in_turns import in_turns, medians
 
 import asyncgpu_tutor as agt
 
@@ -81,18 +80,9 @@ def cupys(count: int, copies: bool) -> Callable[[], object]:
 
 
 def measure(ways: dict[str, Callable[[], object]]) -> dict[str, float]:
-    """The median time of each call in us, measured in turns."""
-    times: dict[str, list[float]] = {way: [] for way in ways}
-    for _ in range(TURNS):
-        for way, launch in ways.items():
-            for number in range(8):
-                start = time.perf_counter()
-                launch()
-                end = time.perf_counter()
-                cp.cuda.Device().synchronize()
-                if number > 1:  # the first pay for what the way before left in the caches
-                    times[way].append((end - start) * 1e6)
-    return {way: statistics.median(found) for way, found in times.items()}
+    """The median time of each call in us, measured in turns, on an idle GPU."""
+    idle = cp.cuda.Device().synchronize
+    return medians(in_turns(ways, TURNS, block=8, warm=0, unseen=2, before=lambda _: idle()))
 
 
 def main() -> None:

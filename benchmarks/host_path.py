@@ -9,13 +9,12 @@ ten methods of the device directly. Both are measured in turns, in one process.
 from __future__ import annotations
 
 import platform
-import statistics
 import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from in_turns import in_turns, medians
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.commands.mlp import forward
@@ -111,14 +110,8 @@ class NullDevice:
 
 def median_us(run: Callable[[], object], other: Callable[[], object]) -> tuple[float, float]:
     """Medians of both, measured in turns."""
-    times: tuple[list[float], list[float]] = ([], [])
-    for turn in range(4000):
-        for column, function in zip(times, (run, other), strict=True):
-            start = time.perf_counter()
-            function()
-            if turn > 500:
-                column.append((time.perf_counter() - start) * 1e6)
-    return statistics.median(times[0]), statistics.median(times[1])
+    found = medians(in_turns({"one": run, "other": other}, 3500, warm=500))
+    return found["one"], found["other"]
 
 
 def main() -> None:

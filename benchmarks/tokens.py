@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from in_turns import in_turns, medians
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.data import LanguageModel, load_language_model, reference_say
@@ -250,18 +251,18 @@ def as_in_numpy(model: LanguageModel, side: Any, count: int, steps: int) -> dict
 def measure(sides: list[Any], count: int, steps: int, turns: int) -> dict[str, float]:
     """Microseconds a token of all slots, of each rung."""
     clock, random = agt.current_device().now, np.random.default_rng(0)
-    times: dict[str, list[float]] = {}
     tokens = len(sides[0].made.model.vocabulary)
     talks: Talks = [(random.integers(1, tokens, steps).tolist(), steps) for _ in range(count)]
-    for turn in range(turns + 1):
-        for side in sides:
-            for name, run in side.rungs.items():
-                side.seat(talks)
-                start = clock()
-                run(steps)
-                if turn:  # the first warms up
-                    times.setdefault(name, []).append((clock() - start) / steps)
-    return {name: statistics.median(us) for name, us in times.items()}
+    side_of = {name: side for side in sides for name in side.rungs}
+    ways = {name: partial(side.rungs[name], steps) for name, side in side_of.items()}
+
+    def us_a_token(run: Callable[[], object]) -> float:
+        start = clock()
+        run()
+        return (clock() - start) / steps
+
+    seat = {name: partial(side.seat, talks) for name, side in side_of.items()}
+    return medians(in_turns(ways, turns, before=lambda name: seat[name](), took=us_a_token))
 
 
 def table(found: Mapping[int, Mapping[str, float]]) -> str:

@@ -13,11 +13,11 @@ medians. On the simulated device the times are the model's, and NCCL isn't there
 from __future__ import annotations
 
 import argparse
-import statistics
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
+from in_turns import in_turns, medians
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.commands.mlp import forward, upload
@@ -40,17 +40,11 @@ Reduce = Callable[[list[Any]], agt.DeviceOp[Any]]  # of the arrays of both GPUs,
 Ways = Mapping[str, Callable[[], object]]
 
 
-def in_turns(
+def medians_of(
     ways: Ways, rounds: int, took: Callable[[Callable[[], object]], float]
 ) -> dict[str, float]:
     """The median of what each way took, in turns, after each has run."""
-    times: dict[str, list[float]] = {way: [] for way in ways}
-    for turn in range(rounds + WARM):
-        for way, run in ways.items():
-            us = took(run)
-            if turn >= WARM:
-                times[way].append(us)
-    return {way: statistics.median(values) for way, values in times.items()}
+    return medians(in_turns(ways, rounds, warm=WARM, took=took))
 
 
 def told(title: str, times: dict[str, float]) -> None:
@@ -87,7 +81,7 @@ class Bench:
                 "overlapped, by copies": lambda two=two: step(two, by_copies).sync(),
             }
             with agt.using(policy=self.wide):
-                found[rows] = in_turns(ways, self.rounds, self._took)
+                found[rows] = medians_of(ways, self.rounds, self._took)
             told(f"training {width}, batch {rows}", found[rows])
         return found
 
@@ -116,9 +110,9 @@ class Bench:
             return lambda: agt.overlap(*(placed(i, gpus) for i in range(len(batches)))).sync()
 
         ways = {"one GPU": built(1), "two": built(2)}
-        told(f"MLP {dim}", in_turns(ways, self.rounds, self._took))
+        told(f"MLP {dim}", medians_of(ways, self.rounds, self._took))
         ways = {"one GPU": prepared(1), "two": prepared(2)}
-        told(f"MLP {dim}, prepared", in_turns(ways, self.rounds, self._took))
+        told(f"MLP {dim}, prepared", medians_of(ways, self.rounds, self._took))
 
     # ------------------------------------------------------------------ copies and all-reduces
     def copies(self, nbytes: int) -> None:
@@ -162,9 +156,9 @@ class Bench:
 
     def _both(self, title: str, several: Ways, one: Ways) -> None:
         if not self.simulated:
-            found = in_turns(several, self.rounds, lambda calls: Bare.held(self, calls))
+            found = medians_of(several, self.rounds, lambda calls: Bare.held(self, calls))
             told(title, {way: us / IN_A_ROW for way, us in found.items()})
-        told(f"{title}, one, waited for", in_turns(one, 2 * self.rounds, self._took))
+        told(f"{title}, one, waited for", medians_of(one, 2 * self.rounds, self._took))
 
     def _took(self, run: Callable[[], object]) -> float:
         start = self.device.now()

@@ -3,31 +3,21 @@
 from __future__ import annotations
 
 import statistics
-import time
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[1]))
+from in_turns import in_turns
 
 median = statistics.median
 
 
-def in_turns(
+def in_blocks(
     ways: Mapping[str, Callable[[], object]], turns: int, block: int = 8
 ) -> dict[str, list[float]]:
-    """Microseconds of each run; the contenders take turns of `block` runs.
-
-    The first run of a turn is not counted: it pays for what the one before has left in the caches.
-    """
-    times: dict[str, list[float]] = {name: [] for name in ways}
-    for run in ways.values():
-        for _ in range(block):
-            run()
-    for _ in range(turns):
-        for name, run in ways.items():
-            run()
-            for _ in range(block - 1):
-                start = time.perf_counter()
-                run()
-                times[name].append((time.perf_counter() - start) * 1e6)
-    return times
+    """Microseconds of each run, in turns of `block` runs, of which the first isn't counted."""
+    return in_turns(ways, turns, block=block, unseen=1)
 
 
 def percentile(values: Sequence[float], part: float) -> float:

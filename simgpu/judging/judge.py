@@ -26,6 +26,11 @@ from simgpu.judging.trial import Trials
 
 MOST_ANSWER_BYTES = 1 << 20
 _CHILD = "from simgpu.judging.judge import judge_stdin; judge_stdin()"
+_NOT_ITS_FAULT = {
+    "UnsupportedFeatureError",
+    "OutOfMemoryError",
+    "DeviceError",
+}  # the last one is ours
 CODES = {"accepted": 0, "rejected": 1, "undecided": 3}
 
 
@@ -149,7 +154,7 @@ def _judged(task: dict[str, Any]) -> dict[str, Any]:
     told: dict[str, Any] = {"seed": task["seed"], **trials.as_dict()}
     if trials.complaints:
         wrong = trials.complaints[0]
-        verdict = "undecided" if wrong.kind == "UnsupportedFeatureError" else "rejected"
+        verdict = "undecided" if wrong.kind in _NOT_ITS_FAULT else "rejected"
         sentence = f"{wrong.kind} at n = {wrong.sizes[0]}: {wrong.message}"
         return _verdict(verdict, wrong.kind, sentence, n=wrong.sizes[0], line=wrong.line, **told)
     if trials.last is None:

@@ -196,6 +196,11 @@ def test_global_memory_that_nothing_has_written() -> None:
         run("o[i] = x[i + 8] > 0;", fresh, memory(np.zeros(32, np.int32)))
     assert (caught.value.site.index, caught.value.site.thread) == (24, (16, 0, 0))
     fresh, out = GlobalMemory(128), GlobalMemory(128)
+    run(
+        "atomicExch(&o[i], i); o[i] += 1;", fresh, out
+    )  # an exchange whose old value nobody takes is a store
+    assert out.view(np.int32).tolist() == list(range(1, 33))
+    fresh, out = GlobalMemory(128), GlobalMemory(128)
     run("x[i] = i; o[i] = x[i] * 2;", fresh, out)
     assert fresh.fully_initialised
     assert out.shadow.all()

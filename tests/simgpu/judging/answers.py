@@ -4,7 +4,7 @@ HEADS = {
     "saxpy": "int n, float a, const float* x, float* y", "total": "int n, const float* x, float* out",
     "relu": "int n, const float* x, float* y", "transpose": "int n, const float* a, float* b",
     "histogram": "int n, const int* x, int* bins", "scan": "int n, const int* x, int* y",
-    "blur": "int n, const float* x, float* y",
+    "blur": "int n, const float* x, float* y", "grand": "int n, const int* x, int* part, int* count, int* out",
 }  # fmt: skip
 I = "int i = blockIdx.x * blockDim.x + threadIdx.x;"
 T = "int t = threadIdx.x;"
@@ -12,6 +12,10 @@ IJ = f"{I} int j = blockIdx.y * blockDim.y + threadIdx.y;"
 Y = "y[i] = a * x[i] + y[i];"
 SUMS = f"__shared__ float s[256]; {T} float v = 0; for (int k = t; k < n; k += 256) v += x[k]; s[t] = v;"
 STEP = "__shared__ int s[256]; int t = threadIdx.x; s[t] = t < n ? x[t] : 0; __syncthreads();"
+# The block that comes last adds up what the others have left.
+PART = f"{I} {T} __shared__ int last, s; if (t == 0) s = 0; __syncthreads(); if (i < n) atomicAdd(&s, x[i]); __syncthreads();"
+LAST = "last = atomicAdd(count, 1) == gridDim.x - 1;"
+ADDS = "__syncthreads(); if (last && t == 0) { int v = 0; for (int k = 0; k < gridDim.x; k++) v += part[k]; *out = v;"
 
 
 def kernel(task: str, body: str, before: str = "", *without: str) -> str:
@@ -76,6 +80,12 @@ WRONG: list[tuple[str, ...]] = [
     ("scan", "WarpError", f"{T} int v = t < n ? x[t] : 0; for (int d = 1; d < 32; d *= 2) if (t % 32 >= d) v += __shfl_up_sync(~0u, v, d); if (t < n) y[t] = v;"),
     ("scan", "OutOfBoundsError", f"__shared__ int s[255]; {T} s[t] = t < n ? x[t] : 0; __syncthreads(); int v = 0; for (int k = 0; k <= t; k++) v += s[k]; if (t < n) y[t] = v;"),
     ("blur", "RaceError", f"__shared__ float s[258]; {I} {T} if (i < n) s[t + 1] = x[i]; if (t == 0 && n) s[0] = x[max(i - 1, 0)]; if (t == 255 || i == n - 1) s[t + 2] = x[min(i + 1, n - 1)]; if (i < n) y[i] = (s[t] + s[t + 1] + s[t + 2]) / 3;"),
+    ("grand", "RaceError", f"{PART} if (t == 0) {{ part[blockIdx.x] = s; {LAST} }} {ADDS} *count = 0; }}"),
+    ("grand", "RaceError", f"{PART} if (t == 0) {{ part[blockIdx.x] = s; __threadfence_block(); {LAST} __threadfence(); }} {ADDS} *count = 0; }}"),
+    ("grand", "RaceError", f"{PART} if (t == 0) {{ part[blockIdx.x] = s; __threadfence(); last = (*count)++ == gridDim.x - 1; __threadfence(); }} {ADDS} *count = 0; }}"),
+    ("grand", "ValuesError", f"{PART} if (t == 0) {{ part[blockIdx.x] = s; __threadfence(); {LAST} __threadfence(); }} {ADDS} }}"),
+    ("grand", "UnwrittenError", f"{PART} if (t == 0) {{ part[blockIdx.x] = s; __threadfence(); last = atomicAdd(&mine, 1) == gridDim.x - 1; __threadfence(); }} {ADDS} }}", "__device__ int mine;"),
+    ("grand", "DeadlockError", f"{PART} if (t == 0) {{ part[blockIdx.x] = s; __threadfence(); atomicAdd(count, 1); while (atomicAdd(count, 0) <= gridDim.x) {{}} last = blockIdx.x == 0; }} {ADDS} *count = 0; }}"),
     # What it must leave alone, and what other launches have left.
     ("blur", "InputChangedError", f"{I} float* z = y; if (i < n) z[i] = (x[max(i - 1, 0)] + x[i] + x[min(i + 1, n - 1)]) / 3; if (n == 1 && i == 0) x[0] = 2;", "", "const"),
     ("saxpy", "UnsupportedFeatureError", f"{I} if (i < n) {{ {Y} ((float*)x)[i] = 2; }}"),
@@ -124,6 +134,9 @@ RIGHT: list[tuple[str, ...]] = [
     ("scan", f"{STEP} for (int d = 1; d < 256; d *= 2) {{ int v = t >= d ? s[t - d] : 0; __syncthreads(); s[t] += v; __syncthreads(); }} if (t < n) y[t] = s[t];"),
     ("scan", f"__shared__ int w[8]; {T} int v = t < n ? x[t] : 0; for (int d = 1; d < 32; d *= 2) {{ int u = __shfl_up_sync(~0u, v, d); if (t % 32 >= d) v += u; }} if (t % 32 == 31) w[t / 32] = v; __syncthreads(); for (int k = 0; k < t / 32; k++) v += w[k]; if (t < n) y[t] = v;"),
     ("scan", f"{T} if (t >= n) return; int v = 0; for (int k = 0; k <= t; ++k) v += x[k]; y[t] = v;"),
+    ("grand", f"{PART} if (t == 0) {{ part[blockIdx.x] = s; __threadfence(); {LAST} __threadfence(); }} {ADDS} *count = 0; }}"),
+    ("grand", f"{PART} if (t == 0) {{ atomicExch(&part[blockIdx.x], s); __threadfence(); last = atomicInc((unsigned*)count, gridDim.x - 1) == gridDim.x - 1; __threadfence(); }} {ADDS} }}"),
+    ("grand", f"{T} if (blockIdx.x || t) return; int v = 0; for (int k = 0; k < n; ++k) v += x[k]; out[0] = v;"),
     ("blur", f"{I} if (i < n) y[i] = (x[max(i - 1, 0)] + x[i] + x[min(i + 1, n - 1)]) * (1.0f / 3);"),
     ("blur", f"__shared__ float s[258]; {I} {T} for (int k = t; k < 258 && n; k += 256) s[k] = x[min(max((int)(blockDim.x * blockIdx.x) + k - 1, 0), n - 1)]; __syncthreads(); if (i < n) y[i] = (s[t] + s[t + 1] + s[t + 2]) / 3;"),
 ]  # fmt: skip

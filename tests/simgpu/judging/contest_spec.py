@@ -33,6 +33,16 @@ def whole(n, random):
     return {"n": n, "x": random.integers(-99, 99, n).astype(np.int32), "y": Output(n, np.int32)}
 
 
+def grand(n, random):
+    x = random.integers(-99, 99, n).astype(np.int32)
+    part, count = Output(-(-n // 64), np.int32), np.zeros(1, np.int32)
+    return {"n": n, "x": x, "part": part, "count": count, "out": Output(1, np.int32)}
+
+
+def grand_sum(n, x, count):
+    return {"out": x.sum(keepdims=True), "count": count}
+
+
 def smoothed(n, x):
     at = np.arange(n)
     around = x[np.maximum(at - 1, 0)], x, x[np.minimum(at + 1, n - 1)]
@@ -65,6 +75,7 @@ specs = [
         awkward=[0, 1, 13, 255],
         grid=1,
     ),
+    KernelSpec("grand", grand, grand_sum, block=64),
     KernelSpec(
         "blur",
         lambda n, random: one(n, random) | {"out": Output(n)},

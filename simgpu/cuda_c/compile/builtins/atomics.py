@@ -91,7 +91,8 @@ def _simple(name: str) -> BuiltinHandler:
             operation.at(view, index, part)  # nobody wants the old values
             return None
 
-        run = _changing(pointer, kind, site, [operand], change, used)
+        blind = name == "atomicExch" and not used  # it only stores
+        run = _changing(pointer, kind, site, [operand], change, used, blind)
         return _exchange(c, kind, run, node, args, used)
 
     return handle
@@ -117,8 +118,12 @@ def _changing(
     of: list[Evaluate],
     change: Callable[..., Any],
     used: bool = True,
+    blind: bool = False,
 ) -> Evaluate:
-    """Apply `change` to a view of the memory, the index of each lane, and the operands `of` it."""
+    """Apply `change` to a view of the memory, the index of each lane, and the operands `of` it.
+
+    What is `blind` may meet memory that nobody has written.
+    """
     site.waits = used
 
     def evaluate(t: Team, m: Mask) -> Any:
@@ -126,7 +131,7 @@ def _changing(
         given = [operand(t, m) for operand in of]
         region = region_of(t, m, ptr, site)
         tell(t, m, ptr, kind.size, site)
-        view, index = region.cells(MaskedAccess(t, m, ptr, kind, site, kind.size))
+        view, index = region.cells(MaskedAccess(t, m, ptr, kind, site, kind.size, blind))
         parts = [by_lane(m.take(value), m.n) for value in given]
         messages = t.launch.messages
         before = view[index] if t.launch.watches or messages.active else None

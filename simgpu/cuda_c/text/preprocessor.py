@@ -32,7 +32,7 @@ _BRING = {
 }
 # A source that means namespace std by these names. In any other they may be functions of its own.
 _CHOOSES = re.compile(
-    r"\bstd\s*::\s*(enable_if|conditional|remove_\w+?|decay|aligned_storage)(_t)?\b|"
+    r"\bstd\s*::\s*(enable_if|conditional|remove_\w+?|make_\w*signed|decay|aligned_storage)(_t)?\b|"
     r"\busing\s+namespace\s+std\b"
 )
 _WITHOUT = "ASYNCGPU_NO_CHOICE_OF_TYPES"

@@ -64,6 +64,7 @@ FORMS = [
     (PACK, "if ((std::is_same_v<int, int>) && (always_false<int>) == 0 && n) o[i] = 3;", 3),
     (NESTED, "Loader<short> a; o[i] = a.f();", 25),
     (HASHES, "o[i] = hash(3) + h::hash<int>{4}.v;", 10),
+    ("", "std::make_unsigned<int>::type u = -1; std::make_signed_t<unsigned char> c = 200; o[i] = (u >> 31) + c;", -55),
     (CODES, "Codes<17> c = {}; using Three = int[3]; Three t = {1, 2, 3}; o[i] = sizeof(c) + SIDE + t[2];", 43),
     ("", "int a = 1, b = 2; (i & 1 ? a : b) += 6; (i & 1 ? a : b)++; o[i] = a + b;", 10),
     ("", "int a = 1, b = 2; int& r = i % 2 ? a : b; r = 7; int* p = &(i % 2 ? b : a); *p *= 2; o[i] = a * b - r;",
@@ -88,6 +89,11 @@ def test_it_has_this_value(before: str, text: str, value: int) -> None:
 def test_nvidias_compiler_takes_it(before: str, text: str) -> None:
     source = text_for_compiler(f"{before}\n{HEAD}{text} }}")
     assert refusal(source, b"--std=c++17", b"--device-as-default-execution-space") is None
+
+
+def test_halves_have_logarithms_and_powers() -> None:
+    halves = "__half a = 8, b = 1, c = 2; o[i] = (int)hlog2(a) + (int)hexp10(b) + (int)hexp2(c) + (int)hlog10(b);"
+    check(halves, 17, "#include <cuda_fp16.h>")
 
 
 def test_members_are_unset_where_nobody_asked_for_a_value() -> None:

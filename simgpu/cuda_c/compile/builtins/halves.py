@@ -104,7 +104,8 @@ def _build() -> dict[str, BuiltinHandler]:
     functions: tuple[tuple[str, Callable[[Any], Any]], ...] = (
         ("hexp", np.exp), ("hlog", np.log), ("hsqrt", np.sqrt), ("hsin", np.sin), ("hcos", np.cos),
         ("htanh", np.tanh), ("hfloor", np.floor), ("hceil", np.ceil), ("htrunc", np.trunc),
-        ("hrint", np.rint), ("hrcp", lambda x: np.float32(1) / x),
+        ("hlog2", np.log2), ("hlog10", np.log10), ("hexp2", np.exp2),
+        ("hexp10", lambda x: np.float32(10) ** x), ("hrint", np.rint), ("hrcp", lambda x: np.float32(1) / x),
         ("hrsqrt", lambda x: np.float32(1) / np.sqrt(x)),
     )  # fmt: skip
     for name, function in functions:

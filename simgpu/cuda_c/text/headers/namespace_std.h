@@ -42,6 +42,19 @@ template <typename T> struct remove_reference<T&> { using type = T; };
 template <typename T> struct remove_const { using type = T; };
 template <typename T> struct remove_const<const T> { using type = T; };
 template <typename T> using decay_t = typename remove_const<typename remove_reference<T>::type>::type;
+template <typename T> struct make_unsigned;
+template <typename T> struct make_signed;
+#define ASYNCGPU_SIGNS(S, U) \
+template <> struct make_unsigned<S> { using type = U; }; template <> struct make_unsigned<U> { using type = U; }; \
+template <> struct make_signed<S> { using type = S; }; template <> struct make_signed<U> { using type = S; };
+ASYNCGPU_SIGNS(signed char, unsigned char)
+ASYNCGPU_SIGNS(short, unsigned short)
+ASYNCGPU_SIGNS(int, unsigned int)
+ASYNCGPU_SIGNS(long, unsigned long)
+ASYNCGPU_SIGNS(long long, unsigned long long)
+#undef ASYNCGPU_SIGNS
+template <typename T> using make_unsigned_t = typename make_unsigned<T>::type;
+template <typename T> using make_signed_t = typename make_signed<T>::type;
 template <bool B, typename T = void> using enable_if_t = typename enable_if<B, T>::type;
 template <bool B, typename T, typename U> using conditional_t = typename conditional<B, T, U>::type;
 #endif

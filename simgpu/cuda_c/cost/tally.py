@@ -284,6 +284,19 @@ class Tally:
             tally.fresh[warp] += counted  # it waits
         tally.fresh_sectors += counted * len(new)
 
+    def bulk(self, site: Site, nbytes: int, shared: bool) -> None:
+        """Note a bulk copy of so many bytes, which lie behind each other: a warp's requests of 16 a lane."""
+        tally, requests = self.by_site[site.index], -(-nbytes // (16 * WARP))
+        if shared:
+            tally.shared_requests += requests
+            return
+        tally.executions += 1
+        tally.global_requests += requests
+        tally.global_lane_bytes += nbytes
+        tally.sampled += requests
+        tally.sectors += nbytes // _SECTOR
+        tally.lines += -(-nbytes // LINE)
+
     def shared_access(self, site: Site, mask: Mask, element: Any, size: int) -> None:
         """Note an access to shared memory; `element` counts units of `size` bytes in the block."""
         if self.site_costs[site.index].free:

@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 
 _BITS = 32  # of a mark that are the number of a group; those above are the owner's
 _GROUP = (1 << _BITS) - 1
+# A thread is three owners: of its copies, and of its bulk copies from shared memory, which have read what
+# they copy first, and have written it later.
+OWN, BULK_READ, BULK_WRITTEN = range(3)
 
 
 class CopyMarks:
@@ -67,6 +70,9 @@ class Flight:
     groups: NDArray[np.int64]
     writers: NDArray[np.int64]  # the threads that are known to have written once it has arrived
     parts: int
+    reads: bool = (
+        False  # whether this is the reading half of a copy, of which only the source matters
+    )
 
     def of(self, bits: NDArray[np.bool_]) -> Flight:
         """The part of it that some rows are."""
@@ -93,9 +99,9 @@ class Copies:
         self.bound: OwnedCopy | None = None  # of the copy at hand; else it is its thread's own
         self.counted: dict[int, PhasedBarrier] = {}  # the barriers that are owners
         self._first: dict[Team, int] = {}
-        self._free: dict[
-            int, list[int]
-        ] = {}  # owners that can be used again, by how many there are
+        self._fenced: dict[Team, NDArray[np.int64]] = {}
+        # Owners that can be used again, by how many there are.
+        self._free: dict[int, list[int]] = {}
 
     def owners(self, count: int) -> int:
         """Numbers for so many owners, the first of them."""
@@ -112,19 +118,30 @@ class Copies:
         """The owner that the first lane of a team is; the others follow."""
         first = self._first.get(team)
         if first is None:
-            first = self._first[team] = self.owners(team.layout.lanes)
+            first = self._first[team] = self.owners(3 * team.layout.lanes)
         return first
+
+    def own(self, team: Team, kind: int) -> OwnedCopy:
+        """The owners that the lanes of a team are, for copies of a kind that they start now."""
+        mine = self.threads(team) + kind * team.layout.lanes + team.layout.index
+        return OwnedCopy(mine, self.committed[mine] + 1, team.thread_id)
+
+    def fenced(self, team: Team) -> NDArray[np.int64]:
+        """When each lane last had a fence between what it writes and what copies read."""
+        if team not in self._fenced:
+            self._fenced[team] = np.full(team.layout.lanes, -1, np.int64)
+        return self._fenced[team]
 
     # -- what a thread says
 
-    def commit(self, team: Team, mask: Mask) -> None:
+    def commit(self, team: Team, mask: Mask, kind: int = OWN) -> None:
         """These lanes close a group: all copies that they have started since the last one."""
-        mine = self.threads(team) + mask.index
+        mine = self.threads(team) + kind * team.layout.lanes + mask.index
         self.committed[mine] += 1
 
-    def wait_prior(self, team: Team, mask: Mask, left: Any) -> None:
+    def wait_prior(self, team: Team, mask: Mask, left: Any, kind: int = OWN) -> None:
         """These lanes wait until at most so many of their last groups are under way."""
-        mine = self.threads(team) + mask.index
+        mine = self.threads(team) + kind * team.layout.lanes + mask.index
         arrived = np.maximum(self.done[mine], self.committed[mine] - mask.take(left))
         if (arrived > self.done[mine]).any():
             self.done[mine] = arrived
@@ -141,7 +158,8 @@ class Copies:
             if here.any():
                 landed = flight if here.all() else flight.of(here)
                 writers = np.repeat(landed.writers, landed.words.shape[1])
-                flight.region.landed(team, landed.words.reshape(-1), writers, flight.parts)
+                land = flight.region.left if flight.reads else flight.region.landed
+                land(team, landed.words.reshape(-1), writers, flight.parts)
                 touched[id(flight.region)] = flight.region
             if not here.all():
                 rest.append(flight.of(~here) if here.any() else flight)
@@ -154,21 +172,26 @@ class Copies:
 
     def end(self, team: Team) -> None:
         """The blocks of a team have ended, which they may not while copies of theirs are under way."""
+        lanes = team.layout.lanes
+        last = self._first.get(team, 0) + BULK_WRITTEN * lanes
         for flight in self.under_way:
-            if flight.team is team:
+            if flight.team is team and not last <= int(flight.owners[0]) < last + lanes:
                 lane, word = int(flight.lanes[0]), int(flight.words[0, 0])
                 text = _element(flight.region, flight.name, word)
                 why = self._why(team, lane, int(flight.owners[0]), int(flight.groups[0]))
+                way = "from" if flight.reads else "to"
                 what = (
-                    f"ends while its asynchronous copy to {text} is under way, {why}. By then the memory may "
-                    "be another block's"
+                    f"ends while its asynchronous copy {way} {text} is under way, {why}. By then the memory "
+                    "may be another block's"
                 )
                 team.fault(RaceError, flight.site.at, lane, what)
+        self.under_way = [flight for flight in self.under_way if flight.team is not team]
+        self._fenced.pop(team, None)
         first = self._first.pop(team, None)
         if first is not None:
-            lanes = slice(first, first + team.layout.lanes)
-            self.done[lanes] = self.committed[lanes] = self.committed[lanes] + 1
-            self._free.setdefault(team.layout.lanes, []).append(first)
+            mine = slice(first, first + 3 * lanes)
+            self.done[mine] = self.committed[mine] = self.committed[mine] + 1
+            self._free.setdefault(3 * lanes, []).append(first)
 
     # -- what memory asks
 
@@ -195,7 +218,14 @@ class Copies:
             marks = region.marks = region.marks or CopyMarks(region)
             if marks.out_of is None:
                 marks.out_of = np.zeros(marks.words, np.int64)
-            marks.out_of[_words(a, a.wide)] = (bound.owners << _BITS | bound.groups)[:, None]
+            words = _words(a, a.wide)
+            marks.out_of[words] = (bound.owners << _BITS | bound.groups)[:, None]
+            if region.shared:  # which its block may not leave before it was read
+                flight = Flight(
+                    a.team, region, a.site, a.name, words, a.mask.index, bound.owners, bound.groups,
+                    bound.writers, 0, True,
+                )  # fmt: skip
+                self.under_way.append(flight)
 
     def meet(self, region: ByteRegion, a: MaskedAccess, writes: bool) -> None:
         """Refuse an access to what a copy is writing to, or a write to what one is reading."""
@@ -258,9 +288,12 @@ class Copies:
 
     def _name(self, team: Team, lane: int, owner: int) -> tuple[bool, str]:
         """Tell whether an owner is this thread, and whose copies its are."""
-        other = owner - self.threads(team)
-        if other == lane or not 0 <= other < team.layout.lanes:
-            return True, "its own" if other == lane else "an"
+        other, lanes = owner - self.threads(team), team.layout.lanes
+        if not 0 <= other < 3 * lanes:
+            return True, "an"
+        other %= lanes
+        if other == lane:
+            return True, "its own"
         return False, f"thread {team.launch.thread_name(int(team.layout.linear[other]))}'s"
 
     def _why(self, team: Team, lane: int, owner: int, group: int) -> str:
@@ -271,15 +304,20 @@ class Copies:
         own, _ = self._name(team, lane, owner)
         who = "this thread" if own else "that thread"
         committed, done = int(self.committed[owner]), int(self.done[owner])
+        commit, wait = "__pipeline_commit()", "__pipeline_wait_prior"
+        kind = (owner - self.threads(team)) // team.layout.lanes
+        if kind in (BULK_READ, BULK_WRITTEN):
+            commit = "cp_async_bulk_commit_group()"
+            wait = "cp_async_bulk_wait_group" + "_read" * (kind == BULK_READ)
         if group > committed:
-            return "and no __pipeline_commit() has closed its group, so that no wait can be for it"
+            return f"and no {commit} has closed its group, so that no wait can be for it"
         if group == committed and not done:
-            return f"and {who} has not waited for it: __pipeline_wait_prior(0) does"
+            return f"and {who} has not waited for it: {wait}(0) does"
         behind = committed - group
         has = "committed 1 group" if committed == 1 else f"committed {committed} groups"
         return (
             f"and {who} has not waited for it: it has {has} and waited for {done}, and this copy is in "
-            f"number {group}: __pipeline_wait_prior({behind}) waits for it, a larger number does not"
+            f"number {group}: {wait}({behind}) waits for it, a larger number does not"
         )
 
 

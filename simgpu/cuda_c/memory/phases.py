@@ -53,11 +53,14 @@ class PhasedBarrier:
     @property
     def lacks(self) -> str:
         """What its phase waits for, in words."""
-        arrivals = f"{self.pending} of its {self.expected} arrivals"
-        few = f"{abs(self.missing)} bytes {'that are expected' if self.missing > 0 else 'too many have come'}"
-        lacking = [arrivals] * (self.pending > 0) + [few] * (self.missing > 0)
-        text = f"phase {self.phase} of {self.name} lacks {' and '.join(lacking) or 'nothing'}"
-        return text if self.missing >= 0 else f"{text}, and {few}"
+        few = (
+            f"{self.pending} of its {self.expected} arrivals",
+            f"{self.missing} bytes that are expected",
+        )
+        lacking = [text for text, n in zip(few, (self.pending, self.missing), strict=True) if n > 0]
+        found = [f"lacks {' and '.join(lacking)}"] * bool(lacking)
+        found += [f"has got {-self.missing} bytes more than were expected"] * (self.missing < 0)
+        return f"phase {self.phase} of {self.name} {', and '.join(found) or 'lacks nothing'}"
 
 
 class Phases:

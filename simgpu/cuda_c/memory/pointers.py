@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.cuda_c.lockstep.masks import Mask, by_lane, varies
+from simgpu.cuda_c.lockstep.masks import by_lane, varies
 from simgpu.cuda_c.lockstep.meter import Site
 from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.types import Scalar
@@ -142,10 +142,10 @@ def row_of(part: Any, turn: int) -> Any:
 
 
 class Together:
-    """Lanes in several turns of a loop, as a mask of the race detector."""
+    """Lanes that access several elements each, as in several turns of a loop: a mask of the race detector."""
 
-    def __init__(self, mask: Mask, turns: int) -> None:
-        self.index = np.tile(mask.index, turns)
+    def __init__(self, lanes: NDArray[np.int64]) -> None:
+        self.index = lanes
         self.n = len(self.index)
 
     def take(self, value: Any) -> Any:

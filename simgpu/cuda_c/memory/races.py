@@ -171,6 +171,21 @@ class Shadow:
         self._write_time[cells] = time
         self._strong[cells] = 0
 
+    def last_writes(self, cells: Cells) -> tuple[ThreadNumbers, NDArray[np.int64]] | None:
+        """Who wrote last to each cell, below 0 if nobody did, and when."""
+        if self._writer is None:
+            return None
+        return self._writer.take(cells), self._write_time.take(cells)
+
+    def leave(self, cells: Cells, readers: ThreadNumbers, time: int) -> None:
+        """Remember that copies for these threads have read cells until now."""
+        if self._readers[0] is None:
+            self._readers[0] = Readers(self.cells)
+        known = self._readers[0]
+        alone = known.kinds[cells] <= _ONE
+        known.who[cells], known.time[cells] = readers, time
+        known.kinds[cells[alone]] = _ONE
+
     def _writers(self) -> ThreadNumbers:
         """The last writer of each cell."""
         if self._writer is None:

@@ -78,7 +78,7 @@ class ByteRegion(Named):
         if np.ndim(a.part) == 2:
             turns = len(a.part)
             part = np.broadcast_to(a.part, (turns, a.mask.n)).reshape(-1)
-            a = replace(a, mask=Together(a.mask, turns), part=part)
+            a = replace(a, mask=Together(np.tile(a.mask.index, turns)), part=part)
         for cells in self._race_cells(a):
             self._watch().read(a, cells)
 
@@ -255,6 +255,38 @@ class ByteRegion(Named):
             ratio = 4 // self.cell
             cells = (words[:, None] * ratio + np.arange(ratio)).reshape(-1)
             self._watch().arrive(cells, np.repeat(writers, ratio), team.clock)
+
+    def left(self, team: Team, words: Any, readers: Any, near: int) -> None:
+        """Copies for these threads have read words of 4 bytes until now."""
+        if team.launch.hostile is None and self.cell <= 4:
+            ratio = 4 // self.cell
+            cells = (words[:, None] * ratio + np.arange(ratio)).reshape(-1)
+            self._watch().leave(cells, np.repeat(readers, ratio), team.clock)
+
+    def read_stretch(self, a: MaskedAccess) -> NDArray[Any]:
+        """The words of bulk copies, whose lanes read several each; they are located, and inside."""
+        within = a.part
+        self.place(a, False)
+        self._meet_copies(a, within, False)
+        self._require_written(a)
+        a.team.clock += 1
+        if self.watched:
+            self.note_read(a, within)
+        return self.flat(a.scalar)[a.part]
+
+    def write_stretch(self, a: MaskedAccess, value: NDArray[Any]) -> None:
+        """As `read_stretch`, for what is written."""
+        within = a.part
+        self.place(a, True)
+        self._meet_copies(a, within, True)
+        a.team.clock += 1
+        self.note_write(a, within, None)
+        self.flat(a.scalar)[a.part] = value
+        self.mark(a)
+
+    def last_writes(self, a: MaskedAccess) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+        """Who wrote last to each element of an access, which has its place, and when; None if nobody did."""
+        return None if self._shadow is None else self._shadow.last_writes(self._race_cells(a)[0])
 
     def locate(self, a: MaskedAccess) -> None:
         """Find each lane's element; fault at the first one that is not there."""

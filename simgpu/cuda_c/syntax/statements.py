@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from simgpu.cuda_c.syntax import ast
+from simgpu.cuda_c.syntax import assembly, ast
 from simgpu.cuda_c.syntax.declarators import DeclaratorParser
 from simgpu.cuda_c.text.lexer import Token
 from simgpu.cuda_c.text.source import Source
@@ -55,6 +55,8 @@ class StatementParser(DeclaratorParser):
         if token.kind == "name":
             if token.text in _READERS:
                 return _READERS[token.text](self)
+            if token.text in assembly.ASSEMBLY_WORDS:
+                return assembly.assembly(self)
             if token.text in ("case", "default") and "switch" not in self.enclosing:
                 self.fail(f"'{token.text}' outside of a switch")
             if token.text in _REFUSED:

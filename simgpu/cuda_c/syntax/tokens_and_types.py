@@ -71,6 +71,7 @@ _GPU_TYPES = {
     ),
     r"wchar_t|char(8|16|32)_t": "take char or int",
     "cluster_group": "clusters of blocks are not there; a grid_group is",
+    r"cudaGraph\w*(_t|Handle)": "a kernel that launches a graph is not supported: launch it from the host",
     "cuda(Stream|Event|Error)_t": "device code cannot call the CUDA runtime here",
     "cudaTextureObject_t": "pass the array as a pointer, and read its elements with ordinary loads",
     "cudaSurfaceObject_t": "pass the array, and write to it",

@@ -20,7 +20,7 @@ _HEADERS = {
     name: f"{name.replace('/', '_')}.h"
     for name in (
         "cooperative_groups", "cooperative_groups/memcpy_async", "cuComplex", "cuda/atomic", "cuda/barrier",
-        "cuda/pipeline", "cuda_bf16", "cuda_fp16", "curand_kernel", "math_constants", "mma",
+        "cuda/pipeline", "cuda/ptx", "cuda_bf16", "cuda_fp16", "curand_kernel", "math_constants", "mma",
     )
 }  # fmt: skip
 # Headers that a header includes.
@@ -28,6 +28,7 @@ _BRING = {
     "cooperative_groups/memcpy_async": ("cooperative_groups",),
     "cuda/barrier": ("cuda/atomic",),
     "mma": ("cuda_fp16", "cuda_bf16"),
+    "cuda/ptx": ("cuda/atomic", "cuda/barrier"),
     "cuda/pipeline": ("cuda/atomic", "cuda/barrier"),
 }
 # A source that means namespace std by these names. In any other they may be functions of its own.

@@ -9,6 +9,7 @@ from typing import NoReturn
 
 from simgpu.cuda_c.compile.builtins.atomics import ATOMIC_FUNCTIONS
 from simgpu.cuda_c.compile.builtins.bits import BIT_FUNCTIONS
+from simgpu.cuda_c.compile.builtins.bulk import BULK_FUNCTIONS
 from simgpu.cuda_c.compile.builtins.common import BuiltinHandler
 from simgpu.cuda_c.compile.builtins.copies import COPY_FUNCTIONS
 from simgpu.cuda_c.compile.builtins.halves import HALF_FUNCTIONS
@@ -34,6 +35,7 @@ _TABLE: dict[str, BuiltinHandler] = {
     **XORWOW_FUNCTIONS,
     **COPY_FUNCTIONS,
     **PHASE_FUNCTIONS,
+    **BULK_FUNCTIONS,
     **TENSOR_FUNCTIONS,
 }
 
@@ -45,7 +47,6 @@ _REFUSED = {
     "malloc": "malloc in device code is not supported: allocate from the host",
     "free": "free in device code is not supported",
     "cudaDeviceSynchronize": "device code cannot call the CUDA runtime here",
-    "__cvta_generic_to_shared": "addresses as numbers are not supported",
     r"curand\w*": (
         "of cuRAND the generators XORWOW and Philox4_32_10 are there, with their uniform, normal and "
         "log-normal numbers, and this is not supported: pass random numbers as an array"
@@ -75,13 +76,19 @@ _REFUSED = {
     r"__(nv|builtin)_bswap\d+|__is(Global|Shared|Local|Constant)": (
         "this function for single instructions is not supported: write it with operators"
     ),
+    r"cudaGraphLaunch|cudaGetCurrentGraphExec|cudaGraph(KernelNode)?Set\w+": (
+        "a kernel that launches or changes a graph is not supported: launch it from the host, or let a node "
+        "of the graph decide"
+    ),
     r"cp_async\w*": (
         "this form of an asynchronous copy is not supported: take cuda::memcpy_async() with a barrier or "
         "a pipeline"
     ),
 }
 _PIPELINES = re.compile(r"cuda_pipeline|cuda/pipeline|cooperative_groups/memcpy_async")
-_BARRIERS = re.compile(r"cuda_awbarrier|cuda/(barrier|pipeline)|cooperative_groups/memcpy_async")
+_BARRIERS = re.compile(
+    r"cuda_awbarrier|cuda/(barrier|pipeline|ptx)|cooperative_groups/memcpy_async"
+)
 _CURAND = re.compile(r"curand(4|_init|_(log_)?(uniform|normal)\w*)?|skipahead\w*")
 _OLD_WARP = {"__shfl", "__shfl_down", "__shfl_up", "__shfl_xor", "__ballot", "__any", "__all"}
 

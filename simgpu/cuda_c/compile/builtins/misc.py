@@ -281,7 +281,9 @@ MISC_FUNCTIONS: dict[str, BuiltinHandler] = {
 }
 for _name in ("__ldg", "__ldcg", "__ldca", "__ldcs", "__ldlu", "__ldcv"):
     MISC_FUNCTIONS[_name] = _load
-for _name in ("__builtin_assume", "__nanosleep", "__prof_trigger"):
+# A launch begins here when the one before it in its stream has ended, so nothing is left to be waited for.
+_EARLY = "cudaGridDependencySynchronize", "cudaTriggerProgrammaticLaunchCompletion"
+for _name in ("__builtin_assume", "__nanosleep", "__prof_trigger", *_EARLY):
     MISC_FUNCTIONS[_name] = _hint
 for _name, _type in types.VECTORS.items():
     if _name not in ("dim3", "half2"):

@@ -29,7 +29,7 @@ from simgpu.errors import BarrierError
 Reached = tuple[ByteRegion, MaskedAccess, Any]
 
 
-def _place(c: Context, node: CallExpr, expr: Expr) -> Site:
+def barrier_site(c: Context, node: CallExpr, expr: Expr) -> Site:
     """Check that an argument is the address of a barrier; where it is used."""
     if not isinstance(expr.type, types.Pointer) or types.size_of(expr.type.target) != 8:
         c.fail(expr.at, f"{node.name}() needs the address of a barrier, which has 8 bytes")
@@ -39,7 +39,7 @@ def _place(c: Context, node: CallExpr, expr: Expr) -> Site:
     return site
 
 
-def _reach(t: Team, m: Mask, ptr: Ptr, site: Site) -> Reached:
+def reach_barrier(t: Team, m: Mask, ptr: Ptr, site: Site) -> Reached:
     """The memory that a barrier is in, the access to it, and the numbers of its words of 8 bytes."""
     region = region_of(t, m, ptr, site)
     if not isinstance(region, ByteRegion) or not region.shared:
@@ -52,18 +52,19 @@ def _reach(t: Team, m: Mask, ptr: Ptr, site: Site) -> Reached:
     return region, a, region.reached(a)[1]
 
 
-def _numbers(t: Team, m: Mask, value: Any) -> Any:
+def numbers_of(m: Mask, value: Any) -> Any:
+    """A value for each lane of a mask."""
     return by_lane(m.take(value), m.n)
 
 
 def _init(c: Context, node: CallExpr, used: bool) -> Expr:
     bar, count = arguments(c, node, 2)
-    site, count = _place(c, node, bar), convert(c, count, types.INT, count.at)
+    site, count = barrier_site(c, node, bar), convert(c, count, types.INT, count.at)
     site.scope = 0
     c.work()
 
     def evaluate(t: Team, m: Mask) -> None:
-        ptr, expected = bar.run(t, m), _numbers(t, m, count.run(t, m))
+        ptr, expected = bar.run(t, m), numbers_of(m, count.run(t, m))
         access.store_lanes(t, m, ptr, types.ULLONG, np.uint64(0), site)
         region = region_of(t, m, ptr, site)
         if not isinstance(region, ByteRegion) or not region.shared:
@@ -83,7 +84,7 @@ def _arrive(drop: bool, c: Context, node: CallExpr, used: bool) -> Expr:
     """`(barrier, times = 1, bytes to come = 0)`, whose value is the token of the phase."""
     bar, *more = arguments(c, node, 1, 2, 3)
     numbers = [convert(c, e, types.INT, e.at) for e in more]
-    site = _place(c, node, bar)
+    site = barrier_site(c, node, bar)
     c.work(2)
 
     def evaluate(t: Team, m: Mask) -> Any:
@@ -92,8 +93,8 @@ def _arrive(drop: bool, c: Context, node: CallExpr, used: bool) -> Expr:
             if len(numbers) != 1
             else (numbers[0].run(t, m), np.int32(0))
         )
-        region, a, words = _reach(t, m, bar.run(t, m), site)
-        given = _numbers(t, m, times).astype(np.int64), _numbers(t, m, nbytes).astype(np.int64)
+        region, a, words = reach_barrier(t, m, bar.run(t, m), site)
+        given = numbers_of(m, times).astype(np.int64), numbers_of(m, nbytes).astype(np.int64)
         return m.spread(phases_of(t).arrive(region, a, words, *given, drop))
 
     return typed_value(c, types.ULLONG, evaluate, node.at, [bar, *numbers])
@@ -101,12 +102,12 @@ def _arrive(drop: bool, c: Context, node: CallExpr, used: bool) -> Expr:
 
 def _expect(c: Context, node: CallExpr, used: bool) -> Expr:
     bar, count = arguments(c, node, 2)
-    site, count = _place(c, node, bar), convert(c, count, types.INT, count.at)
+    site, count = barrier_site(c, node, bar), convert(c, count, types.INT, count.at)
     c.work()
 
     def evaluate(t: Team, m: Mask) -> None:
-        region, a, words = _reach(t, m, bar.run(t, m), site)
-        phases_of(t).expect(region, a, words, _numbers(t, m, count.run(t, m)).astype(np.int64))
+        region, a, words = reach_barrier(t, m, bar.run(t, m), site)
+        phases_of(t).expect(region, a, words, numbers_of(m, count.run(t, m)).astype(np.int64))
 
     return typed_value(c, types.VOID, evaluate, node.at, [bar, count])
 
@@ -114,12 +115,12 @@ def _expect(c: Context, node: CallExpr, used: bool) -> Expr:
 def _passed(by_parity: bool, c: Context, node: CallExpr, used: bool) -> Expr:
     """Whether a phase is over, by its token or its parity."""
     bar, given = arguments(c, node, 2)
-    site, asked = _place(c, node, bar), convert(c, given, types.ULLONG, given.at)
+    site, asked = barrier_site(c, node, bar), convert(c, given, types.ULLONG, given.at)
     c.work(2)
 
     def evaluate(t: Team, m: Mask) -> Any:
-        token = _numbers(t, m, asked.run(t, m))
-        region, a, words = _reach(t, m, bar.run(t, m), site)
+        token = numbers_of(m, asked.run(t, m))
+        region, a, words = reach_barrier(t, m, bar.run(t, m), site)
         return m.spread(phases_of(t).passed(region, a, words, token, by_parity))
 
     node_of_it = c.note(Exchange(nodes([bar, asked]), load=None))
@@ -138,7 +139,7 @@ def _group_copy(c: Context, node: CallExpr, used: bool) -> Expr:
         copied_between(c, node, to, source),
         (c.new_site(node.at), c.new_site(node.at, True)),
     )
-    by = None if bar.constant is not None else _place(c, node, bar)
+    by = None if bar.constant is not None else barrier_site(c, node, bar)
     c.work()
 
     def evaluate(t: Team, m: Mask) -> None:
@@ -146,7 +147,7 @@ def _group_copy(c: Context, node: CallExpr, used: bool) -> Expr:
         target, begin = to.run(t, m), source.run(t, m)
         nbytes, first, step = (np.asarray(e.run(t, m), np.int64) for e in (size, rank, count))
         if by is not None:
-            copies.bound = phases_of(t).counting(*_reach(t, m, bar.run(t, m), by))
+            copies.bound = phases_of(t).counting(*reach_barrier(t, m, bar.run(t, m), by))
         try:
             low = np.asarray(target.address()) | np.asarray(begin.address()) | nbytes
             rest: Mask | None = m

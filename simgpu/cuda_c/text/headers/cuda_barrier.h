@@ -36,6 +36,20 @@ template <typename G, typename D, typename F, typename B>
 __device__ inline void memcpy_async(const G& group, D* to, const F* from, size_t bytes, B& by) {
     by._copy(to, from, bytes, group.thread_rank(), group.size()); }
 namespace device {
+template <typename D, typename F, typename L, thread_scope S>
+__device__ inline void memcpy_async_tx(D* to, const F* from, L bytes, cuda_barrier<S>& bar) {
+    __bulk_copy(to, from, (size_t)bytes, &bar._word); }
+namespace experimental {
+template <typename D, typename F, thread_scope S>
+__device__ inline void cp_async_bulk_global_to_shared(D* to, const F* from, unsigned bytes, cuda_barrier<S>& bar) {
+    __bulk_copy(to, from, bytes, &bar._word); }
+template <typename D, typename F> __device__ inline void cp_async_bulk_shared_to_global(D* to, const F* from, unsigned bytes) {
+    __bulk_store(to, from, bytes); }
+__device__ inline void cp_async_bulk_commit_group() { __bulk_commit(); }
+template <int N> __device__ inline void cp_async_bulk_wait_group() { __bulk_wait(N, 0); }
+template <int N> __device__ inline void cp_async_bulk_wait_group_read() { __bulk_wait(N, 1); }
+__device__ inline void fence_proxy_async_shared_cta() { __proxy_fence(); }
+}
 template <thread_scope S> __device__ inline unsigned long long* barrier_native_handle(cuda_barrier<S>& bar) { return &bar._word; }
 template <thread_scope S> __device__ inline unsigned long long barrier_arrive_tx(cuda_barrier<S>& bar, ptrdiff_t times, ptrdiff_t bytes) {
     return __mbarrier_arrive(&bar._word, (int)times, (int)bytes); }

@@ -1,0 +1,252 @@
+"""Bulk copies in one dimension: one thread moves many bytes, and a barrier or a group of its own counts them.
+
+And what inline assembly says of all copies: shared memory by addresses of 32 bits, and the fence between what
+threads write and what copies read, which go by ways of their own (PTX ISA, "Proxies").
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simgpu.cuda_c import types
+from simgpu.cuda_c.compile.builtins.common import BuiltinHandler, arguments, fenced
+from simgpu.cuda_c.compile.builtins.copies import COPY_FUNCTIONS, copied_between, need_space
+from simgpu.cuda_c.compile.builtins.phases import (
+    PHASE_FUNCTIONS,
+    barrier_site,
+    numbers_of,
+    reach_barrier,
+)
+from simgpu.cuda_c.compile.context import Context
+from simgpu.cuda_c.compile.conversions import convert, typed_value
+from simgpu.cuda_c.compile.typed import Expr
+from simgpu.cuda_c.lockstep import Mask, Site, Team, varies
+from simgpu.cuda_c.memory.copies import BULK_READ, BULK_WRITTEN, copies_of
+from simgpu.cuda_c.memory.mixed_region import MixedRegion, region_of
+from simgpu.cuda_c.memory.phases import phases_of
+from simgpu.cuda_c.memory.pointers import MaskedAccess, Ptr, Together
+from simgpu.cuda_c.memory.regions import ByteRegion
+from simgpu.cuda_c.syntax.ast import CallExpr
+from simgpu.errors import MisalignedError, OutOfBoundsError, RaceError
+
+_UNIT = 16  # bytes: PTX ISA, "cp.async.bulk"
+_WINDOW = 18  # bits of an address in shared memory; the bits above say which variable, from 1 on
+
+
+def _stretch(
+    t: Team, m: Mask, ptr: Ptr, nbytes: NDArray[np.int64], site: Site
+) -> tuple[ByteRegion, MaskedAccess]:
+    """Find the words from each lane's address on, as an access by as many lanes."""
+    region = region_of(t, m, ptr, site)
+    if not isinstance(region, ByteRegion):
+        text = f"copies in bulk by a pointer, '{ptr.name}', that differs in its array from thread to thread"
+        t.fault(OutOfBoundsError, site.at, int(m.index[0]), text)
+    whole = m.spread(nbytes) if m.n > 1 else nbytes[0]
+    for place in (ptr, ptr.plus(whole - 4, 1)):  # the first and the last word are there
+        region.locate(MaskedAccess(t, m, place, types.UINT, site, 4))
+    words, start = nbytes // 4, numbers_of(m, ptr.address()).astype(np.int64) // 4
+    within: NDArray[np.int64] = np.arange(words.sum()) - np.repeat(np.cumsum(words) - words, words)
+    part: NDArray[np.int64] = np.repeat(start, words) + within
+    a = MaskedAccess(t, Together(np.repeat(m.index, words)), ptr, types.UINT, site, 4, part=part)
+    t.meter.bulk(site, int(nbytes.sum()), region.shared)
+    return region, a
+
+
+def _move(
+    t: Team, m: Mask, to: Ptr, source: Ptr, nbytes: Any, sites: tuple[Site, Site], stored: bool
+) -> None:
+    load, store = sites
+    need_space(t, m, to, not stored, store)
+    need_space(t, m, source, stored, load)
+    for ptr, site in ((source, load), (to, store)):
+        wrong = (numbers_of(m, ptr.address()) | nbytes) % _UNIT != 0
+        wrong |= nbytes <= 0
+        if wrong.any():
+            k = int(wrong.argmax())
+            text = (
+                f"starts a bulk copy of {int(nbytes[k])} bytes with an address in '{ptr.name}': address and "
+                f"size have to be multiples of {_UNIT}, and not 0"
+            )
+            t.fault(MisalignedError, site.at, int(m.index[k]), text, array=ptr.name)
+    begin, read = _stretch(t, m, source, nbytes, load)
+    end, write = _stretch(t, m, to, nbytes, store)
+    copies = copies_of(t)
+    if stored:
+        copies.bound = copies.own(t, BULK_READ)
+        _require_fence(t, begin, replace(read))
+    found = begin.read_stretch(read)
+    if stored:
+        copies.bound = copies.own(t, BULK_WRITTEN)
+    end.write_stretch(write, found)
+
+
+def _require_fence(t: Team, region: ByteRegion, a: MaskedAccess) -> None:
+    """Refuse to copy what a thread wrote without a fence behind it, by that thread or by this one."""
+    region.place(a, False)
+    known = region.last_writes(a)
+    if known is None:
+        return
+    writer, when = known
+    lanes, fenced = a.mask.index, copies_of(t).fenced(t)
+    inside = (writer >= 0) & (writer >> 10 == a.threads >> 10)
+    theirs: NDArray[np.int64] = np.where(
+        inside, lanes - t.layout.linear[lanes] + (writer & 1023), lanes
+    )
+    bad = inside & (fenced[theirs] < when) & (fenced[lanes] < when)
+    if bad.any():
+        k = int(bad.argmax())
+        who = t.launch.thread_name(int(writer[k]) & 1023)
+        text, _, _ = region.element(a.name, int(a.part[k]) * 4 // region.cell, max(4, region.cell))
+        text = (
+            f"starts a bulk copy from {text}, which thread {who} writes without a fence.proxy.async behind "
+            "it: a bulk copy may read what was there before. Fence, then meet at a barrier, then copy"
+        )
+        t.fault(RaceError, a.site.at, int(lanes[k]), text, array=a.name)
+
+
+def _bulk_copy(c: Context, node: CallExpr, used: bool) -> Expr:
+    """`(to, from, bytes, barrier)`: from global to shared memory."""
+    to, source, size, bar = arguments(c, node, 4)
+    size, sites, by = (
+        convert(c, size, types.LLONG, size.at),
+        copied_between(c, node, to, source),
+        barrier_site(c, node, bar),
+    )
+    c.work(2)
+
+    def evaluate(t: Team, m: Mask) -> None:
+        nbytes, copies = numbers_of(m, size.run(t, m)).astype(np.int64), copies_of(t)
+        target, begin, counter = to.run(t, m), source.run(t, m), bar.run(t, m)
+        copies.bound = phases_of(t).counting(*reach_barrier(t, m, counter, by))
+        try:
+            _move(t, m, target, begin, nbytes, sites, False)
+        finally:
+            copies.bound = None
+        phases_of(t).expect(*reach_barrier(t, m, counter, by), -nbytes)
+
+    return typed_value(c, types.VOID, evaluate, node.at, [to, source, size, bar])
+
+
+def _bulk_store(c: Context, node: CallExpr, used: bool) -> Expr:
+    """`(to, from, bytes)`: from shared to global memory."""
+    to, source, size = arguments(c, node, 3)
+    size, sites = convert(c, size, types.LLONG, size.at), copied_between(c, node, to, source)
+    c.work(2)
+
+    def evaluate(t: Team, m: Mask) -> None:
+        nbytes = numbers_of(m, size.run(t, m)).astype(np.int64)
+        try:
+            _move(t, m, to.run(t, m), source.run(t, m), nbytes, sites, True)
+        finally:
+            copies_of(t).bound = None
+
+    return typed_value(c, types.VOID, evaluate, node.at, [to, source, size])
+
+
+def _bulk_commit(c: Context, node: CallExpr, used: bool) -> Expr:
+    args = arguments(c, node, 0)
+    c.work()
+
+    def evaluate(t: Team, m: Mask) -> None:
+        for kind in (BULK_READ, BULK_WRITTEN):
+            copies_of(t).commit(t, m, kind)
+
+    return typed_value(c, types.VOID, evaluate, node.at, args)
+
+
+def _bulk_wait(c: Context, node: CallExpr, used: bool) -> Expr:
+    """`(groups that may be under way, whether it is enough that they have been read)`."""
+    args = arguments(c, node, 2)
+    left, read = (convert(c, e, types.INT, e.at) for e in args)
+    c.work()
+
+    def evaluate(t: Team, m: Mask) -> None:
+        for kind in (BULK_READ,) if read.constant else (BULK_READ, BULK_WRITTEN):
+            copies_of(t).wait_prior(t, m, left.run(t, m), kind)
+
+    return typed_value(c, types.VOID, evaluate, node.at, args)
+
+
+def _proxy_fence(c: Context, node: CallExpr, used: bool) -> Expr:
+    args = arguments(c, node, 0)
+    c.work()
+
+    def evaluate(t: Team, m: Mask) -> None:
+        t.clock += 1
+        copies_of(t).fenced(t)[m.index] = t.clock
+
+    return typed_value(c, types.VOID, evaluate, node.at, args)
+
+
+def _to_shared(c: Context, node: CallExpr, used: bool) -> Expr:
+    """`__cvta_generic_to_shared`: a number of the window in which a block sees its shared memory."""
+    (ptr,) = arguments(c, node, 1)
+    if not isinstance(ptr.type, types.Pointer):
+        c.fail(ptr.at, f"{node.name}() needs an address, not a '{types.spelled(ptr.type)}'")
+    c.work()
+
+    def evaluate(t: Team, m: Mask) -> Any:
+        where = ptr.run(t, m)
+        choices = [(m.bits, where.region, where.name)]
+        if isinstance(where.region, MixedRegion):
+            choices = where.region.choices
+        known, out = [*t.shared.values()], np.zeros(t.layout.lanes, np.uint64)
+        for bits, region, name in choices:
+            if region not in known:
+                text = f"takes '{name}' for shared memory, which it is not"
+                t.fault(OutOfBoundsError, node.at, int((bits & m.bits).argmax()), text, array=name)
+            number = np.asarray(where.address()) + (known.index(region) + 1 << _WINDOW)
+            out = np.where(bits, number.astype(np.uint64), out)
+        return out if varies(where.address()) or len(choices) > 1 else out[int(m.index[0])]
+
+    return typed_value(c, types.ULLONG, evaluate, node.at, [ptr], origin=ptr.origin)
+
+
+def _at(target: types.CType, step: int, c: Context, node: CallExpr, used: bool) -> Expr:
+    """The pointer that a number of that window is."""
+    (number,) = arguments(c, node, 1)
+    where = convert(c, number, types.UINT, number.at)
+
+    def evaluate(t: Team, m: Mask) -> Any:
+        value = t.array(where.run(t, m)).astype(np.int64)
+        known, choices = [*t.shared.values()], list[Any]()
+        which = (value >> _WINDOW) - 1
+        for k in np.unique(which[m.index]).tolist():
+            if not 0 <= k < len(known):
+                text = "takes a number for a shared address that __cvta_generic_to_shared() did not give"
+                t.fault(OutOfBoundsError, node.at, int((m.bits & (which == k)).argmax()), text)
+            region: Any = known[k]
+            choices.append((m.bits & (which == k), region, next(iter(region.types))))
+        region = choices[0][1] if len(choices) == 1 else MixedRegion(choices)
+        offset: Any = (value & (1 << _WINDOW) - 1) // step
+        return Ptr(region, offset, step, 0, choices[0][2])
+
+    out = typed_value(c, types.Pointer(target), evaluate, node.at, [number])
+    out.origin.note("near", "written")
+    return out
+
+
+BULK_FUNCTIONS: dict[str, BuiltinHandler] = {
+    "__bulk_copy": fenced(_bulk_copy, behind=False),
+    "__bulk_store": fenced(_bulk_store, behind=False),
+    "__bulk_commit": _bulk_commit,
+    "__bulk_wait": fenced(_bulk_wait),
+    "__proxy_fence": fenced(_proxy_fence, behind=False),
+    "__cvta_generic_to_shared": _to_shared,
+    "__shared_byte_at": partial(_at, types.UCHAR, 1),
+    "__shared_word_at": partial(_at, types.ULLONG, 8),
+    # What inline assembly means, whatever headers there are.
+    "__ptx_cp_async": COPY_FUNCTIONS["__pipeline_memcpy_async"],
+    "__ptx_commit": COPY_FUNCTIONS["__pipeline_commit"],
+    "__ptx_wait": COPY_FUNCTIONS["__pipeline_wait_prior"],
+    "__ptx_mbarrier_init": PHASE_FUNCTIONS["__mbarrier_init"],
+    "__ptx_mbarrier_arrive": PHASE_FUNCTIONS["__mbarrier_arrive"],
+    "__ptx_mbarrier_expect": PHASE_FUNCTIONS["__mbarrier_expect_tx"],
+    "__ptx_mbarrier_test": PHASE_FUNCTIONS["__mbarrier_test_wait"],
+    "__ptx_mbarrier_test_parity": PHASE_FUNCTIONS["__mbarrier_test_wait_parity"],
+}

@@ -625,7 +625,7 @@ print(f"tensor: {ms('tensor'):.2f} ms, {share('tensor'):.0%} of cuBLAS for halve
 # - Asynchronous copies don't make a kernel faster whose latency is hidden already. They free registers.
 # - The last tenth is found by measuring, and not by thinking.
 #
-# Words are in the [glossary](../docs/glossary.md).
+# Words are in the [glossary](../docs/glossary.md). **Next:** what does a warp do while it waits? [21_inside_one_sm](21_inside_one_sm.ipynb)
 
 # %% id=score
 score("20")

@@ -47,6 +47,12 @@ def noise(seed: int, *shape: int) -> LearnersArray:
     )
 
 
+def whole_numbers(seed: int, *shape: int) -> LearnersArray:
+    """Small whole numbers as float32, whose products and sums are exact in any order."""
+    random = np.random.default_rng(seed + 1_000_000 * asked_before)
+    return random.integers(-4, 5, shape).astype(np.float32)
+
+
 def filled(size: int, number: float) -> LearnersArray:
     """One number everywhere, float32."""
     return np.full(size, number, np.float32)

@@ -107,6 +107,17 @@ def left_in(
     return call(compute)
 
 
+def looked_at(
+    kernel: agt.Kernel, args: Sequence[Any], shape: ResultShape, **launch: Any
+) -> tuple[CheckedArray, Any]:
+    """What a kernel leaves in its last argument, which has this shape, and the microscope's report."""
+    out = np.full(shape, UNWRITTEN, np.float32)
+    arrays = sum(isinstance(arg, np.ndarray) for arg in args)
+    with agt.microscope() as seen:
+        (got,) = left_in([arrays], kernel, [*args, out], **launch)
+    return got, seen[kernel.name]
+
+
 def equal(got: object, expected: CheckedArray) -> None:
     """The answer's numbers are the expected ones: to within rounding, and whole numbers to the last digit."""
     array = cast(CheckedArray, got)

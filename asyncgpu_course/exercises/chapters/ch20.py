@@ -7,39 +7,23 @@ from typing import Any
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course.checks import operations
+from asyncgpu_course.checks.operations import noise, whole_numbers
 from asyncgpu_course.checks.rejection import case, must
-from asyncgpu_course.checks.results import CheckedArray, as_kernel, equal, left_in
+from asyncgpu_course.checks.results import UNWRITTEN, as_kernel, equal, looked_at
 from asyncgpu_course.checks.sandbox import observe
 from asyncgpu_course.exercises.exercise import Exercise
 
 _WARP = 32
-_UNWRITTEN = np.float32(-8765.4321)
 _GOAL_US = 8.0
 # Rows, numbers of each, and how far these are spread, and around what.
 _ROWS = (3, 100, 1, 0), (2, 20, 300, 0), (4, 33, 1, -1e6), (1, 1, 1, 0), (2, 256, 90, 500)
 
 
-def _whole(seed: int, *shape: int) -> CheckedArray:
-    """Small whole numbers, whose products and sums are exact in any order."""
-    random = np.random.default_rng(seed + 1_000_000 * operations.asked_before)
-    return random.integers(-4, 5, shape).astype(np.float32)
-
-
-def _seen(kernel: agt.Kernel, args: list[Any], shape: tuple[int, ...], **launch: Any) -> Any:
-    """What a kernel leaves in its last argument, and the microscope's report."""
-    out = np.full(shape, _UNWRITTEN, np.float32)
-    arrays = sum(isinstance(arg, np.ndarray) for arg in args)
-    with agt.microscope() as seen:
-        (got,) = left_in([arrays], kernel, [*args, out], **launch)
-    return got, seen[kernel.name]
-
-
 def _multiplied(kernel: agt.Kernel, n: int, **launch: Any) -> Any:
     """The report on a product of two matrices, which is the right one."""
-    a, b = _whole(n, n, n), _whole(n + 1, n, n)
+    a, b = whole_numbers(n, n, n), whole_numbers(n + 1, n, n)
     with case(f"n={n}"):
-        got, report = _seen(kernel, [n, a, b], (n, n), **launch)
+        got, report = looked_at(kernel, [n, a, b], (n, n), **launch)
         equal(got, a @ b)
     return report
 
@@ -65,9 +49,9 @@ def check_turn(mine: Any, _model: Any) -> None:
     """Rows become columns, by whole sectors, and nobody meets in a bank."""
     kernel = as_kernel(mine, "turn")
     for n in (64, 32, 96):
-        x = _whole(n, n, n)
+        x = whole_numbers(n, n, n)
         with case(f"n={n}"):
-            got, report = _seen(kernel, [n, x], (n, n), grid=(n // 32, n // 32), block=(32, 32))
+            got, report = looked_at(kernel, [n, x], (n, n), grid=(n // 32, n // 32), block=(32, 32))
             equal(got, np.ascontiguousarray(x.T))
     touched = {"load": report.load_sectors_per_request, "store": report.store_sectors_per_request}
     for what, sectors in touched.items():
@@ -83,9 +67,9 @@ def check_four(mine: Any, _model: Any) -> None:
     """All numbers, whatever is left over, and a fourth of the requests."""
     kernel = as_kernel(mine, "four")
     for n in (1024, 1023, 1025, 1026, 4, 3, 1):
-        x = _whole(n, n)
+        x = whole_numbers(n, n)
         with case(f"n={n}"):
-            got, report = _seen(kernel, [n, 3.0, x], (n,), grid=n // 256 + 1, block=96)
+            got, report = looked_at(kernel, [n, 3.0, x], (n,), grid=n // 256 + 1, block=96)
             equal(got, 3 * x)
         least = -(-n // (4 * _WARP))
         for what, asked in (
@@ -114,10 +98,10 @@ def check_rows(mine: Any, _model: Any) -> None:
     """The softmax of each row, however large its numbers, with two reads of each."""
     kernel = as_kernel(mine, "rows")
     for count, n, scale, middle in _ROWS:
-        x = operations.noise(n, count, n) * np.float32(scale) + np.float32(middle)
+        x = noise(n, count, n) * np.float32(scale) + np.float32(middle)
         grown = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
         with case(f"rows of {n} numbers from {x.min():.0f} to {x.max():.0f}"):
-            got, report = _seen(kernel, [n, x], (count, n), grid=count, block=_WARP)
+            got, report = looked_at(kernel, [n, x], (count, n), grid=count, block=_WARP)
             equal(got, (grown / grown.sum(1, keepdims=True)).astype(np.float32))
         asked, most = report.counts.global_load_requests, 2 * count * -(-n // _WARP)
         cause = f"{count} rows of {n} numbers took {asked} loads of a warp, and {most} are enough: find the "
@@ -127,10 +111,10 @@ def check_rows(mine: Any, _model: Any) -> None:
 def check_small(mine: Any, _model: Any) -> float:
     """The product is right, for two sizes, and soon there for 256."""
     for n in (128, 256):
-        a, b = _whole(n, n, n), _whole(n + 1, n, n)
+        a, b = whole_numbers(n, n, n), whole_numbers(n + 1, n, n)
         with case(f"n={n}"):
             given = [agt.h2d(it).sync() for it in (a, b)]
-            out = agt.full((n, n), float(_UNWRITTEN)).sync()
+            out = agt.full((n, n), UNWRITTEN).sync()
 
             def program(n: int = n, given: list[Any] = given, out: Any = out) -> None:
                 mine(n, *[it.borrow() for it in (*given, out)]).sync()

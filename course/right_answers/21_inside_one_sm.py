@@ -1,0 +1,52 @@
+"""Right answers to exercises of course/21_inside_one_sm.py in other forms than the solution's."""
+
+
+# %% id=21-under-way
+dot = agt.Kernel(r"""
+extern "C" __global__ void dot(int n, const float* x, const float* w, float* out)
+{
+    int me = blockIdx.x * blockDim.x + threadIdx.x, step = gridDim.x * blockDim.x;
+    float sum = 0.0f;
+    while (me + 3 * step < n) {
+        float a = x[me], e = w[me], b = x[me + step], f = w[me + step];
+        float c = x[me + 2 * step], g = w[me + 2 * step], d = x[me + 3 * step], h = w[me + 3 * step];
+        sum += (a * e + b * f) + (c * g + d * h);
+        me += 4 * step;
+    }
+    for (; me < n; me += step) sum += x[me] * w[me];
+    out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+""")
+
+
+# %% id=21-next-tile
+smooth = agt.Kernel(r"""
+#include <cuda/pipeline>
+
+extern "C" __global__ void smooth(int n, const float* x, float* y)
+{
+    __shared__ float tile[2][256];
+    int me = threadIdx.x, step = gridDim.x, tiles = n / 256;
+    cuda::pipeline<cuda::thread_scope_thread> pipe = cuda::make_pipeline();
+    for (int t = blockIdx.x - step, now = 1; t < tiles; t += step, now ^= 1) {
+        __syncthreads();
+        if (t + step < tiles) {
+            pipe.producer_acquire();
+            cuda::memcpy_async(&tile[now ^ 1][me], &x[(t + step) * 256 + me], sizeof(float), pipe);
+            pipe.producer_commit();
+        }
+        if (t >= 0) {
+            y[t * 256 + me] = tile[now][(me + 255) % 256] + tile[now][me] + tile[now][(me + 1) % 256];
+        }
+        if (t + step < tiles) {
+            pipe.consumer_wait();
+            pipe.consumer_release();
+        }
+    }
+}
+""")
+
+
+# %% id=21-handover
+# - empty[k % 2].wait_parity(1 - k / 2 % 2);
+# + if (k > 1) empty[k % 2].wait_parity((k / 2 - 1) % 2);

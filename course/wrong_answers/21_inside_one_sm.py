@@ -1,0 +1,182 @@
+"""Plausible wrong answers to the exercises of course/21_inside_one_sm.py; see tools/build_notebooks.py."""
+
+# %% id=21-under-way cause="a thread waits for memory 64 times, and 16 are enough"
+dot = agt.Kernel(r"""
+extern "C" __global__ void dot(int n, const float* x, const float* w, float* out)
+{
+    int me = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;
+    float sum = 0.0f;
+    int i = me;
+#pragma unroll 1
+    for (; i < n; i += threads) {
+        float a = x[i], b = w[i];
+        sum += a * b;
+    }
+    out[me] = sum;
+}
+""")
+
+
+# %% id=21-under-way cause="should be"
+# - #pragma unroll 1
+# - for (; i < n; i += threads) {
+# -     sum += x[i] * w[i];
+# - }
+# - out[me] = sum;
+# + out[me] = sum;
+
+
+# %% id=21-under-way cause="out of bounds"
+# - for (; i + 3 * threads < n; i += 4 * threads) {
+# + for (; i < n; i += 4 * threads) {
+
+
+# %% id=21-under-way cause="should be"
+# - sum += a * e + b * f + c * g + d * h;
+# + sum += a * e + b * f + c * g + c * h;
+
+
+# %% id=21-under-way cause="element 0 is -1.1132e+06"
+# - out[me] = sum;
+# + if (me == 0) out[me] = sum;
+
+
+# %% id=21-next-tile cause="let the copies be asynchronous"
+smooth = agt.Kernel(r"""
+extern "C" __global__ void smooth(int n, const float* x, float* y)
+{
+    __shared__ float tile[256];
+    int me = threadIdx.x;
+    for (int t = blockIdx.x; t < n / 256; t += gridDim.x) {
+        tile[me] = x[t * 256 + me];
+        __syncthreads();
+        float sum = tile[(me + 255) % 256] + tile[me] + tile[(me + 1) % 256];
+        __syncthreads();
+        y[t * 256 + me] = sum;
+    }
+}
+""")
+
+
+# %% id=21-next-tile cause="asynchronous copy"
+# - __pipeline_wait_prior(1);
+# - __syncthreads();
+# + __syncthreads();
+
+
+# %% id=21-next-tile cause="asynchronous copy"
+# - __pipeline_wait_prior(1);
+# + __pipeline_wait_prior(2);
+
+
+# %% id=21-next-tile cause="without a __syncthreads() between them"
+# - __pipeline_wait_prior(1);
+# - __syncthreads();
+# + __pipeline_wait_prior(1);
+
+
+# %% id=21-next-tile cause="without a __syncthreads() between them"
+# - __syncthreads();
+# - now = 1 - now;
+# + now = 1 - now;
+
+
+# %% id=21-next-tile cause="out of bounds"
+# - if (next < n / 256)
+# -     __pipeline_memcpy_async(&tile[1 - now][me], &x[next * 256 + me], sizeof(float));
+# + __pipeline_memcpy_async(&tile[1 - now][me], &x[next * 256 + me], sizeof(float));
+
+
+# %% id=21-next-tile cause="asynchronous copy"
+# - if (next < n / 256)
+# -     __pipeline_memcpy_async(&tile[1 - now][me], &x[next * 256 + me], sizeof(float));
+# - __pipeline_commit();
+# + if (next < n / 256) {
+# +     __pipeline_memcpy_async(&tile[1 - now][me], &x[next * 256 + me], sizeof(float));
+# +     __pipeline_commit();
+# + }
+
+
+# %% id=21-meanwhile cause="nobody arrives anywhere"
+meanwhile = agt.Kernel(r"""
+__device__ float own(float v)
+{
+    for (int k = 0; k < 20; k++) v = v * 0.5f + 1.0f;
+    return v;
+}
+
+extern "C" __global__ void meanwhile(const float* x, float* y)
+{
+    __shared__ float shared[64];
+    int me = threadIdx.x;
+    shared[me] = x[me];
+    float mine = own(x[me]);
+    __syncthreads();
+    y[me] = mine + shared[63 - me];
+}
+""")
+
+
+# %% id=21-meanwhile cause="call `arrive()` before `own`"
+# - auto token = bar.arrive();
+# - float mine = own(x[me]);
+# - bar.wait(std::move(token));
+# + float mine = own(x[me]);
+# + auto token = bar.arrive();
+# + bar.wait(std::move(token));
+
+
+# %% id=21-meanwhile cause="without a __syncthreads() between them"
+# - bar.wait(std::move(token));
+
+
+# %% id=21-meanwhile cause="without a __syncthreads() between them"
+# - shared[me] = x[me];
+# - auto token = bar.arrive();
+# + auto token = bar.arrive();
+# + shared[me] = x[me];
+
+
+# %% id=21-meanwhile cause="of its 65 arrivals"
+# - if (me == 0) init(&bar, 64);
+# + if (me == 0) init(&bar, 65);
+
+
+# %% id=21-meanwhile cause="without a __syncthreads()"
+# - __syncthreads();
+# - shared[me] = x[me];
+# + shared[me] = x[me];
+
+
+# %% id=21-handover cause="lacks"
+# - empty[k % 2].wait_parity(1 - k / 2 % 2);
+
+
+# %% id=21-handover cause="without"
+# - full[k % 2].wait_parity(k / 2 % 2);
+
+
+# %% id=21-handover cause="lacks"
+# - empty[k % 2].wait_parity(1 - k / 2 % 2);
+# + empty[k % 2].wait_parity(k / 2 % 2);
+
+
+# %% id=21-handover cause="lacks"
+# - full[k % 2].wait_parity(k / 2 % 2);
+# + full[k % 2].wait_parity(k % 2);
+
+
+# %% id=21-handover cause="lacks"
+# - auto token = empty[k % 2].arrive();
+
+
+# %% id=21-handover cause="without"
+# - sum += place[k % 2][31 - lane];
+# - auto token = empty[k % 2].arrive();
+# + auto token = empty[k % 2].arrive();
+# + sum += place[k % 2][31 - lane];
+
+
+# %% id=21-handover cause="should be"
+# - sum += place[k % 2][31 - lane];
+# + sum += place[k % 2][lane];

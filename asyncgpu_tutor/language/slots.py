@@ -15,7 +15,7 @@ It breaks if anybody writes to the record before the step that reads it is over.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -103,30 +103,23 @@ class Slots:
     # ------------------------------------------------------------------ a step
     def step(self) -> agt.DeviceOp[Any]:
         """One token for each seat that is taken: seven launches a layer, and four more."""
-        done = [self._embed()]
-        for layer in range(self.model.layers):
-            done += [
-                *self._from_norm(layer, "gain_1", "qkv", _SET, "qkv"),
-                self._attention(layer),
-                self._linear(layer, "out", _ADD, "y", "x"),
-                *self._from_norm(layer, "gain_2", "wide", _SET_GELU, "wide"),
-                self._linear(layer, "narrow", _ADD, "wide", "x"),
-            ]
-        done += [*self._from_norm(0, "gain", "logits", _SET, "logits"), self._choose()]
-        return agt.zip(*done).named("step")
+        return self._step_with(self._from_norm)
 
     def fused_step(self) -> agt.DeviceOp[Any]:
         """The same in five launches a layer, and three more: `layer_norm` and what follows are one."""
+        return self._step_with(self._fused)
+
+    def _step_with(self, from_norm: Callable[..., list[agt.DeviceOp[Any]]]) -> agt.DeviceOp[Any]:
         done = [self._embed()]
         for layer in range(self.model.layers):
             done += [
-                self._fused(layer, "gain_1", "qkv", _SET, "qkv"),
+                *from_norm(layer, "gain_1", "qkv", _SET, "qkv"),
                 self._attention(layer),
                 self._linear(layer, "out", _ADD, "y", "x"),
-                self._fused(layer, "gain_2", "wide", _SET_GELU, "wide"),
+                *from_norm(layer, "gain_2", "wide", _SET_GELU, "wide"),
                 self._linear(layer, "narrow", _ADD, "wide", "x"),
             ]
-        done += [self._fused(0, "gain", "logits", _SET, "logits"), self._choose()]
+        done += [*from_norm(0, "gain", "logits", _SET, "logits"), self._choose()]
         return agt.zip(*done).named("step")
 
     def talk(self, blocks: int | None = None) -> agt.DeviceOp[Any]:
@@ -177,39 +170,21 @@ class Slots:
         given = rows, columns, how, layer, "length", f"weights of {name}", x, y
         return self._launch("linear", *given, grid=(-(-rows // 8), self.count), block=256)
 
-    def _fused(self, layer: int, gain: str, name: str, how: int, to: str) -> agt.DeviceOp[Any]:
+    def _fused(
+        self, layer: int, gain: str, name: str, how: int, to: str
+    ) -> list[agt.DeviceOp[Any]]:
         rows, columns = self.arrays[f"weights of {name}"].shape[-2:]
-        given = (
-            rows,
-            columns,
-            how,
-            layer,
-            "length",
-            f"weights of {gain}",
-            f"weights of {name}",
-            "x",
-            to,
-        )
-        return self._launch("norm_linear", *given, grid=(-(-rows // 8), self.count), block=256)
+        weights = f"weights of {gain}", f"weights of {name}"
+        given = rows, columns, how, layer, "length", *weights, "x", to
+        return [self._launch("norm_linear", *given, grid=(-(-rows // 8), self.count), block=256)]
 
     def _attention(self, layer: int) -> agt.DeviceOp[Any]:
         given = layer, "length", "qkv", "keys", "values", "y"
         return self._launch("attention", *given, grid=(self.model.heads, self.count), block=128)
 
     def _choose(self) -> agt.DeviceOp[Any]:
-        given = (
-            "logits",
-            "heat",
-            "chance",
-            "prompt",
-            "last",
-            "text",
-            "token",
-            "length",
-            "said",
-            "going",
-        )
-        return self._launch("choose", *given, grid=self.count, block=128)
+        of_seats = "heat", "chance", "prompt", "last", "text", "token", "length", "said", "going"
+        return self._launch("choose", "logits", *of_seats, grid=self.count, block=128)
 
     # ------------------------------------------------------------------ who sits where
     def record(self) -> npt.NDArray[np.int32]:

@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from simgpu.cuda_c import compile_source, join_headers
 from simgpu.errors import SimGpuError, UsageError
@@ -22,16 +23,12 @@ cannot be used, 3 undecided: it needs what simgpu doesn't have, or more time or 
 def command_line() -> None:
     """Run a command, and end with its exit code if that isn't 0."""
     parser = argparse.ArgumentParser("simgpu", description=__doc__)
-    parser.add_argument(
-        "--passes", metavar="FILE", type=Path, help="how a file's kernels are lowered"
-    )
+    parser.add_argument("--passes", metavar="FILE", type=Path, help="how kernels are lowered")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     check = commands.add_parser("check", help="read a file, launch its kernels", description=_CHECK)
     check.add_argument("file", type=Path, help="CUDA C")
     check.add_argument("--spec", type=Path, help="by default FILE_spec.py, if it is there")
-    check.add_argument(
-        "-I", dest="include", type=Path, action="append", default=[], help="of headers"
-    )
+    check.add_argument("-I", dest="include", type=Path, action="append", default=[])
     check.add_argument("--draft", action="store_true", help="print a first spec for the file")
     judge = commands.add_parser("judge", help="judge an answer", description=_JUDGE)
     judge.add_argument("spec", type=Path, help="a spec with a reference")
@@ -45,46 +42,41 @@ def command_line() -> None:
         command.add_argument("--json", action="store_true", help="print JSON")
     asked = parser.parse_args()
     try:
-        code, said = _run(asked)
+        code, said, report = _run(asked)
     except (OSError, UnicodeDecodeError, SimGpuError) as error:
-        code, said = 2, f"{error}"
-    print(said, file=sys.stderr if code == 2 else sys.stdout)
+        code, said, report = 2, f"{error}", None
+    if report is not None and asked.json:
+        said = json.dumps(report, indent=2)
+    print(said, file=sys.stdout if report or code != 2 else sys.stderr)
     if code:
         sys.exit(code)
 
 
-def _run(asked: argparse.Namespace) -> tuple[int, str]:
-    """The exit code of a command, and what it says."""
+def _run(asked: argparse.Namespace) -> tuple[int, str, dict[str, Any] | None]:
+    """The exit code of a command, what it says, and its report."""
     if asked.command == "judge":
         from simgpu.judging.judge import CODES, judge_kernel
 
         names = ("spec", "answer", "baseline", "kernel", "seed", "seconds", "megabytes")
         found = judge_kernel(**{name: getattr(asked, name) for name in names})
-        text = (
-            json.dumps(found, indent=2)
-            if asked.json
-            else f"{found['verdict']}: {found['sentence']}"
-        )
-        return CODES[found["verdict"]], text
+        return CODES[found["verdict"]], f"{found['verdict']}: {found['sentence']}", found
     if asked.command == "check":
         from simgpu.judging import checking, draft
 
         if asked.draft:
             text = draft.drafted(join_headers(str(asked.file), asked.include), asked.file.name)
-            return 0 if text else 2, text or f"no kernel of {asked.file} can be read"
+            return (0, text, None) if text else (2, f"no kernel of {asked.file} can be read", None)
         report = checking.check_file(asked.file, asked.spec, asked.include)
-        lines = "\n".join(checking.check_words(report))
-        return report["code"], json.dumps(report, indent=2) if asked.json else lines
+        return report["code"], "\n".join(checking.check_words(report)), report
     if asked.passes is not None:
         try:
             program = compile_source(asked.passes.read_text(encoding="utf-8-sig"))
         except (OSError, UnicodeDecodeError, SimGpuError) as error:
             raise UsageError(f"{asked.passes} cannot be read as CUDA C: {error}") from error
-        return 0, "\n\n".join(map(program.passes, program.kernels))
-    rows = (
-        f"{k:<8} {s.name}: {s.sms} SMs, {s.memory_bytes / 1e9:.0f} GB" for k, s in SPECS.items()
-    )
-    return 0, "\n".join(rows)
+        return 0, "\n\n".join(map(program.passes, program.kernels)), None
+    row = "{:<8} {}: {} SMs, {:.0f} GB".format
+    rows = (row(k, spec.name, spec.sms, spec.memory_bytes / 1e9) for k, spec in SPECS.items())
+    return 0, "\n".join(rows), None
 
 
 if __name__ == "__main__":

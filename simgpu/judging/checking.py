@@ -14,9 +14,7 @@ from simgpu.judging.kernel_spec import SPEC_ENDING, load_specs
 from simgpu.judging.trial import MAIN, Trials
 
 
-def check_file(
-    file: Path, spec: Path | None = None, include: Sequence[Path] = ()
-) -> dict[str, Any]:
+def check_file(file: Path, spec: Path | None, include: Sequence[Path]) -> dict[str, Any]:
     """Read a file, and launch its kernels as its spec says: the one beside it, if none is named.
 
     The report is what `simgpu check --json` prints. Its `code`: 0 all is well, 1 something is wrong, 2 there
@@ -77,13 +75,8 @@ def kernels_read(text: str, name: str) -> list[dict[str, Any]]:
         state = "unsupported" if isinstance(error, UnsupportedFeatureError) else "refused"
         why = "" if error is None else str(error).replace(MAIN, name).split("\n")[0]
         state = "read" if error is None else state
-        return {
-            "name": kernel,
-            "file": file.replace(MAIN, name),
-            "line": line,
-            "state": state,
-            "why": why,
-        }
+        told = {"name": kernel, "file": file.replace(MAIN, name), "line": line}
+        return {**told, "state": state, "why": why}
 
     found: list[dict[str, Any]] = []
     try:

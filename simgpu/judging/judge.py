@@ -20,17 +20,14 @@ from typing import Any
 
 import numpy as np
 
+from simgpu.cuda_c import join_headers
 from simgpu.errors import UsageError
 from simgpu.judging.kernel_spec import SpecError, asked, file_beside, is_array, load_specs
 from simgpu.judging.trial import Trials
 
 MOST_ANSWER_BYTES = 1 << 20
 _CHILD = "from simgpu.judging.judge import judge_stdin; judge_stdin()"
-_NOT_ITS_FAULT = {
-    "UnsupportedFeatureError",
-    "OutOfMemoryError",
-    "DeviceError",
-}  # the last one is ours
+_NOT_ITS_FAULT = ("UnsupportedFeatureError", "OutOfMemoryError", "DeviceError")
 CODES = {"accepted": 0, "rejected": 1, "undecided": 3}
 
 
@@ -50,13 +47,12 @@ def judge_kernel(
     for if the spec has several; an earlier verdict's `seed` judges the same again. `seconds` and, on Linux,
     `megabytes` limit all that is done. Raises `SpecError` or `UsageError` if a spec or a file cannot be used.
     """
-    if not (math.isfinite(seconds) and seconds > 0 and megabytes > 0):
-        raise UsageError(f"{seconds} seconds and {megabytes} megabytes are no limits")
-    beside = baseline or file_beside(spec)
+    seed, beside = secrets.randbits(62) if seed is None else seed, baseline or file_beside(spec)
+    if not (0 < seconds < 1e6 and 0 < megabytes < 1e9 and seed >= 0):
+        raise UsageError(f"{seconds} s and {megabytes} MB are no limits, or {seed} is no seed")
     task = {
-        "spec": str(spec), "kernel": kernel, "answer": _text(answer), "megabytes": megabytes,
-        "baseline": None if beside is None else _text(beside), "seconds": seconds,
-        "seed": secrets.randbits(62) if seed is None else seed,
+        "spec": str(spec), "kernel": kernel, "answer": _text(answer), "megabytes": megabytes, "seed": seed,
+        "seconds": seconds, "baseline": None if beside is None else join_headers(str(beside)),
     }  # fmt: skip
     if task["answer"] is None:
         text = f"the answer is larger than {MOST_ANSWER_BYTES:,} bytes"
@@ -118,10 +114,14 @@ def _limit(nbytes: int, seconds: int) -> None:
         import resource
     except ImportError:  # on Windows the parent's clock is all there is
         return
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
-    if Path("/proc/self/statm").exists():
-        taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (taken + nbytes, taken + nbytes))
+    limits, taken = {resource.RLIMIT_CPU: seconds}, Path("/proc/self/statm")
+    if taken.exists():
+        pages = int(taken.read_text().split()[0])
+        limits[resource.RLIMIT_AS] = pages * resource.getpagesize() + nbytes
+    for what, most in limits.items():
+        hard = resource.getrlimit(what)[1]  # it may be lower already
+        low = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(what, (low, low))
 
 
 def _judged(task: dict[str, Any]) -> dict[str, Any]:
@@ -130,20 +130,15 @@ def _judged(task: dict[str, Any]) -> dict[str, Any]:
     chosen = [spec for spec in specs if task["kernel"] in (None, spec.kernel)]
     if len(chosen) != 1 or chosen[0].expected is None:
         names = ", ".join(spec.kernel for spec in specs)
-        raise SpecError(
-            f"a judge needs one kernel with a reference, expected=...: this is of {names}"
-        )
+        raise SpecError(f"a judge needs one kernel with a reference: this is of {names}")
     spec, largest = chosen[0], max(chosen[0].sizes)
     drawn: list[int] = random.integers(1, largest + 1, 2).tolist() if spec.awkward is None else []
     sizes = dict.fromkeys([*spec.awkward_sizes(), *drawn, *sorted(spec.sizes)])
     seeds: dict[int, list[int]] = {n: random.integers(2**62, size=2).tolist() for n in sizes}
     one, other = (asked(file, spec.given, largest, seed) for seed in seeds[largest])
     arrays = [name for name, value in one.items() if is_array(value)]
-    if arrays and all(np.array_equal(one[k], other[k], equal_nan=False) for k in arrays):
-        # An answer could hold the results.
-        raise SpecError(
-            "arguments(n, random) gives the same arrays each time: draw them from random"
-        )
+    if arrays and all(np.array_equal(one[k], other[k]) for k in arrays):
+        raise SpecError("the same arrays each time could be known: draw them from random")
     baseline = None
     if task["baseline"] is not None:
         baseline = Trials(spec, task["baseline"], file, "baseline")

@@ -94,9 +94,8 @@ class KernelSpec:
         found = self.awkward
         if found is None:
             width = self.shape(max(self.sizes))[1][0]
-            prime = next(
-                k for k in range(2 * width + 1, 5 * width) if all(k % d for d in range(2, k))
-            )
+            above = range(2 * width + 1, 5 * width)
+            prime = next(k for k in above if all(k % d for d in range(2, k)))
             found = (1, 13, width - 1, width, width + 1, prime, 0)
         return [n for n in dict.fromkeys(found) if n not in self.sizes]
 
@@ -128,24 +127,18 @@ class KernelSpec:
         found: Any = self.expected(**passed)
         if not isinstance(found, Mapping):
             if len(outputs) != 1:
-                raise SpecError(
-                    "the reference has to return arrays by name, unless one is an Output"
-                )
+                raise SpecError("expected() returns arrays by name, unless there is one Output")
             found = {outputs[0]: found}
         values = {str(k): np.array(v) for k, v in cast("Mapping[Any, Any]", found).items()}
         for name, value in values.items():
             array = cast(Any, given.get(name))
             if not (is_array(array) or type(array) is Output):
-                raise SpecError(
-                    f"the reference returns {name!r}, which is no array of the arguments"
-                )
-            if np.empty(array.shape, bool).shape != value.shape:
-                raise SpecError(f"the reference has {value.shape} for {name!r} of {array.shape}")
-            if (
-                cast("np.dtype[Any]", np.dtype(array.dtype)).kind in "iu"
-                and value.dtype.kind not in "biu"
-            ):
-                raise SpecError(f"the reference has {value.dtype} for the integers of {name!r}")
+                raise SpecError(f"expected() returns {name!r}, which is no array of the arguments")
+            right = np.empty(array.shape, array.dtype)
+            whole = right.dtype.kind in "iu" and value.dtype.kind not in "biu"
+            if right.shape != value.shape or whole:
+                text = f"{value.shape} {value.dtype} for {name!r} of {right.shape} {right.dtype}"
+                raise SpecError(f"expected() returns {text}")
         return values
 
 
@@ -192,7 +185,7 @@ def load_specs(path: Path) -> list[KernelSpec]:
     specs = [item for items in lists for item in items if isinstance(item, KernelSpec)]
     if not specs:
         raise SpecError(f"{path.name} has no KernelSpec at its top level")
-    return list({id(spec): spec for spec in specs}.values())
+    return [*{id(spec): spec for spec in specs}.values()]
 
 
 def file_beside(spec: Path) -> Path | None:

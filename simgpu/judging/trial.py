@@ -91,8 +91,8 @@ class Trials:
     def as_dict(self) -> dict[str, Any]:
         """The outcome, for JSON."""
         found = [asdict(complaint) for complaint in self.complaints]
-        told = {"sizes": self.sizes, "left_out": {str(n): why for n, why in self.left_out.items()}}
-        return {**told, "complaints": found, "measured": self.measured()}
+        told = {"sizes": self.sizes, "left_out": self.left_out, "complaints": found}
+        return {**told, "measured": self.measured()}
 
     def measured(self) -> dict[str, Any]:
         """The modelled time of the last launch in us, and some of what it did."""
@@ -112,14 +112,14 @@ class Trials:
         if adversary is None:
             self.sizes.append(n)
         (grid, block, shared), count = shape, len(kernel.kernel.signature.parameters)
-        for given, expected in cases:
-            places = _placed(device, given)
+        for case in cases:
+            places, given = _placed(device, case[0]), case[0]
             args = [places.get(id(value), value) for value in given.values()]
             for name in [*given][count:]:
                 _set_variable(kernel, name, given[name])
             device.launch(kernel, grid, block, args[:count], shared, device.default_stream)
             device.synchronize()
-            found = found or _difference(self.spec, given, expected, places)
+            found = found or _difference(self.spec, case, places)
         self.last = seen[-1] if adversary is None else self.last
         return talks, found
 
@@ -144,15 +144,12 @@ def _placed(device: Device, given: Mapping[str, Any]) -> dict[int, Memory]:
     for name, value in given.items():
         if id(value) in places or not (is_array(value) or isinstance(value, Output)):
             continue
-        data = (
-            _bytes(value) if not isinstance(value, Output) else np.empty(value.shape, value.dtype)
-        )
-        memory = places[id(value)] = device.malloc(data.nbytes, name, device.default_stream)
+        nbytes = np.empty(value.shape, value.dtype).nbytes
+        memory = places[id(value)] = device.malloc(nbytes, name, device.default_stream)
         if isinstance(value, Output):
-            random = np.random.default_rng(len(places))
-            memory.cells.data[:] = random.integers(0, 256, data.nbytes, np.uint8)
+            memory.cells.data[:] = np.random.default_rng(1).integers(0, 256, nbytes, np.uint8)
         else:
-            memory.cells.data[:] = data
+            memory.cells.data[:] = _bytes(value)
             memory.cells.mark_written()
     return places
 
@@ -164,45 +161,35 @@ def _bytes(value: Any) -> NDArray[np.uint8]:
 def _set_variable(kernel: LoadedKernel, name: str, value: Any) -> None:
     cells, data = kernel.program.variables.get(name), _bytes(value)
     if cells is None or len(data) > cells.nbytes:
-        raise UsageError(
-            f"{kernel.name}() has no parameter and no variable for {len(data)} bytes of {name!r}"
-        )
+        what = f"parameter and no variable for {len(data)} bytes of {name!r}"
+        raise UsageError(f"{kernel.name}() has no {what}")
     cells.data[: len(data)] = data
     cells.mark_written(0, len(data))
 
 
-def _difference(
-    spec: KernelSpec,
-    given: Mapping[str, Any],
-    expected: Mapping[str, Any],
-    places: Mapping[int, Memory],
-) -> Complaint | None:
+def _difference(spec: KernelSpec, case: _Case, places: Mapping[int, Memory]) -> Complaint | None:
     """What a launch has left otherwise than it should have."""
+    given, expected = case
     outputs = {id(given[name]) for name in expected}
     for name, value in given.items() if spec.expected is not None else ():
-        if id(value) in places and id(value) not in outputs and not isinstance(value, Output):
+        if is_array(value) and id(value) not in outputs:
             changed = places[id(value)].cells.data != _bytes(value)
             if changed.any():
-                where = _element(name, int(changed.argmax()) // value.itemsize, value.shape)
-                return Complaint("InputChangedError", f"{where} was changed, and is no output", [])
+                where = _first(name, changed.reshape(-1, value.itemsize).any(axis=1), value.shape)
+                return Complaint("InputChangedError", f"{where} changed, and is no output", [])
     for name, right in expected.items():
-        dtype, cells = np.dtype(given[name].dtype), places[id(given[name])].cells
+        cells = places[id(given[name])].cells
+        got = cells.data.copy().view(given[name].dtype).reshape(right.shape)
         if not cells.fully_initialised:
-            unset = ~cells.shadow[: cells.nbytes].reshape(-1, dtype.itemsize).all(axis=1)
+            unset = (cells.shadow[: cells.nbytes].reshape(-1, got.itemsize) == 0).any(axis=1)
             if unset.any():
-                where = _element(name, int(unset.argmax()), right.shape)
-                many = f"{np.count_nonzero(unset):,} of {unset.size:,} are unwritten"
-                return Complaint("UnwrittenError", f"nothing has written {where} ({many})", [])
-        got = cells.data.copy().view(dtype).reshape(right.shape)
+                where = _first(name, unset, right.shape)
+                return Complaint("UnwrittenError", f"nothing has written {where}", [])
         wrong = ~_agree(spec, got, right)
         if wrong.any():
-            first = int(wrong.argmax())
-            where, many = (
-                _element(name, first, right.shape),
-                f"{np.count_nonzero(wrong):,} of {wrong.size:,}",
-            )
-            text = f"{where} is {got.flat[first]}, and should be {right.flat[first]} ({many} are wrong)"
-            return Complaint("ValuesError", text, [])
+            k = int(wrong.argmax())
+            text = f"is {got.flat[k]}, and should be {right.flat[k]}"
+            return Complaint("ValuesError", f"{_first(name, wrong, right.shape)} {text}", [])
     return None
 
 
@@ -218,6 +205,7 @@ def _agree(spec: KernelSpec, got: NDArray[Any], right: NDArray[Any]) -> NDArray[
         return np.asarray(np.isclose(got.astype(wide), right, rtol, atol, equal_nan=True))
 
 
-def _element(name: str, flat: int, shape: tuple[int, ...]) -> str:
-    index = ", ".join(map(str, np.unravel_index(flat, shape))) if shape else ""
-    return f"'{name}'" + f"[{index}]" * bool(shape)
+def _first(name: str, found: NDArray[np.bool_], shape: tuple[int, ...]) -> str:
+    """The name of the first element that is found, and how many there are."""
+    index = ", ".join(map(str, np.unravel_index(int(found.argmax()), shape))) if shape else ""
+    return f"'{name}'[{index}] ({np.count_nonzero(found):,} of {found.size:,})"

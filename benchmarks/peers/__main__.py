@@ -23,7 +23,7 @@ import numpy as np
 import report
 import serving
 import waiting
-from timing import in_blocks, median
+from timing import in_turns, median
 from work import Contender, Work, make_work
 
 import asyncgpu_tutor as agt
@@ -99,7 +99,8 @@ def pipeline(dim: int, turns: int, loop: asyncio.AbstractEventLoop) -> list[dict
         work = make_work(dim)
         every = contenders(work, loop)
         kept.append(every := [one for one in every if _agrees(one, every[0], dim)])
-        times = in_blocks({one.name: one.run for one in every}, turns // SET_UPS)
+        ways = {one.name: one.run for one in every}
+        times = in_turns(ways, turns // SET_UPS, block=8, unseen=1)
         for name, found in times.items():
             medians.setdefault(name, []).append(median(found))
     base = median(medians[YARDSTICK])

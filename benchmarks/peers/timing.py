@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import statistics
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).parents[1]))
+sys.path.append(str(Path(__file__).parents[1]))  # where that is which all benchmarks share
 from in_turns import in_turns
 
+__all__ = ["in_turns", "median", "percentile"]
+
 median = statistics.median
-
-
-def in_blocks(
-    ways: Mapping[str, Callable[[], object]], turns: int, block: int = 8
-) -> dict[str, list[float]]:
-    """Microseconds of each run, in turns of `block` runs, of which the first isn't counted."""
-    return in_turns(ways, turns, block=block, unseen=1)
 
 
 def percentile(values: Sequence[float], part: float) -> float:

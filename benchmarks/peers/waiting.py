@@ -9,7 +9,7 @@ from typing import Any
 
 import cupy
 import numpy as np
-from timing import in_blocks, median
+from timing import in_turns, median
 
 import asyncgpu_tutor as agt
 
@@ -67,7 +67,8 @@ def latency(lengths: tuple[int, ...] = (1, 10, 100, 1000)) -> list[Row]:
             "ours, await, prepared": lambda: prepared,
         }
         turns = max(4, min(40, 20_000 // us))
-        times = {name: median(t) for name, t in in_blocks(blocked, turns).items()}
+        found = in_turns(blocked, turns, block=8, unseen=1)
+        times = {name: median(t) for name, t in found.items()}
         for name, make in awaited.items():
             times[name] = median(loop.run_until_complete(_await_often(make, 7 * turns)))
         return times

@@ -32,6 +32,7 @@ class Replay:
         # once would seem to gain by a graph.
         device.call(f"prepare {len(made)} calls", math.fsum(us for us, _ in made))
         self.steps = [step for _, step in made]
+        self.nodes = sum(map(_nodes, calls))
 
     def enqueue(self, streams: Sequence[object]) -> None:
         """Make all calls; each costs the host what a call with its arguments ready costs."""
@@ -65,7 +66,7 @@ class Graph:
         self._branches = [device.create_stream(non_blocking=True) for _ in range(last)]
         working = {at for at, what in self._steps if isinstance(what, EnginePiece)}
         self._further = max(len(working) - 1, 0)
-        device.call(f"instantiate {name}", next(nodes) * device.spec.graph_instantiate_us)
+        device.call(f"instantiate {name}", replay.nodes * device.spec.graph_instantiate_us)
 
     @exclusive
     def launch(self, stream: object) -> None:
@@ -123,6 +124,14 @@ def _made(device: Device, call: PreparedCall) -> tuple[float, Step]:
     piece = _piece(device, call)
     fresh = [pieces.as_memory(memory) for memory in call.fresh]
     return piece.cost, (call.stream, replace(piece, cost=spec.replay_us, fresh=fresh))
+
+
+def _nodes(call: PreparedCall) -> int:
+    """The nodes that a call is in a graph, with those of all bodies that a decision chooses from."""
+    if call.verb in ("record", "wait_event"):
+        return 0
+    bodies = call.args[2] if call.verb == "decide" else ()
+    return 1 + sum(_nodes(part) for body in bodies for part in body)
 
 
 def _piece(device: Device, call: PreparedCall) -> EnginePiece:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -195,7 +196,8 @@ def decision(
     reads = {id(m): m for m in (number, *(m for piece in parts for m in piece.reads))}
     writes = {id(m): m for piece in parts for m in piece.writes}
     each = list(writes.values()), list(reads.values())
-    return EnginePiece("kernel", what.replace("_loop", ""), 0.0, begin, *each, decides=decide)
+    cost = math.fsum(piece.cost for piece in parts)  # to write them down, as outside of a body
+    return EnginePiece("kernel", what.replace("_loop", ""), cost, begin, *each, decides=decide)
 
 
 def as_memory(memory: object) -> Memory:

@@ -40,6 +40,10 @@ CHANNEL = "a second channel from 16 KB on: NCCL_DEBUG_SUBSYS=TUNING, two H100, 2
 DECIDED = (
     "measured without a profiler: H100 80GB HBM3, driver 580.159, CuPy 14.2.0, 2026-11-27, medians"
 )
+PREPARED = (
+    "measured: H200, driver 580.159, CuPy 14.2.0, Python 3.12, 2026-11-29, a prepared step of the language "
+    "model, medians"
+)
 MEASURED = "measured: H200, driver 580.159, CuPy 14.2.0, Python 3.12, 2026-11-20, medians"
 
 
@@ -227,7 +231,7 @@ H200 = _with_sources(
     call_malloc_us=(2.268, _CALLS),
     call_event_us=(4.166, _CALLS),
     call_query_us=(1.832, _CALLS),
-    replay_us=(3.0, "an estimate"),
+    replay_us=(3.4, f"{PREPARED}: 25 launches, less what one takes"),
     graph_launch_us=(1.9, f"{BRANCHES}: the call, with one branch"),
     graph_branch_us=(0.75, f"{BRANCHES}: the call 0.8 longer, the first nodes 0.73 apart"),
     graph_node_us=(0.2, f"{GRAPHS}: kernels and fills in turns, 0.1 to 0.4"),

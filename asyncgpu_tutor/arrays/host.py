@@ -163,20 +163,24 @@ def _maker(part: Any) -> _Maker | None:
     if not issubclass(kind, _CONTAINERS):
         return None
     places: Any = list(part) if issubclass(kind, dict) else range(len(part))
-    makers = {place: maker for place in places if (maker := _maker(part[place])) is not None}
-    return None if issubclass(kind, tuple) and not makers else partial(_filled, part, makers)
+    makers = [(place, maker) for place in places if (maker := _maker(part[place])) is not None]
+    if not issubclass(kind, tuple):
+        return partial(_filled, copy.copy, part, makers, None)
+    return partial(_filled, list, part, makers, getattr(kind, "_make", kind)) if makers else None
 
 
-def _filled(part: Any, makers: dict[Any, _Maker], writer: Any) -> Any:
+def _filled(
+    opened: Callable[[Any], Any],
+    part: Any,
+    makers: list[tuple[Any, _Maker]],
+    closed: Callable[[Any], Any] | None,
+    writer: Any,
+) -> Any:
     """A container as `part` is, with the parts that these make for another run."""
-    kind: Any = part.__class__
-    fixed: bool = issubclass(part.__class__, tuple)
-    filled: Any = [*part] if fixed else copy.copy(part)
-    for place, make in makers.items():
+    filled = opened(part)
+    for place, make in makers:
         filled[place] = make(writer)
-    if not fixed:
-        return filled
-    return kind(*filled) if hasattr(kind, "_fields") else kind(filled)
+    return filled if closed is None else closed(filled)
 
 
 def in_containers(function: Callable[[Any], Any], result: Any) -> Any:

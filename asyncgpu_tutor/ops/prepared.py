@@ -43,6 +43,7 @@ class Replayed(ABC, Generic[T]):
         self.label = label
         self.device = device
         self.kernels: list[str] = []
+        self._names: tuple[str, ...] = ()  # of its kernels, each once
         self._lent: Lent  # what each run yields, once it is captured
         self._output: list[Any] | None = None  # those for take_output
         self._memories: dict[DeviceMemory, None] = {}  # of the device arrays among them
@@ -122,15 +123,17 @@ class Replayed(ABC, Generic[T]):
             self._run(context)
         if isinstance(run, Capture):
             run.owners.update(dict.fromkeys(self._owners))
+            run.kernels += self.kernels
         else:
             for memory in self._memories:  # other libraries ask an array for its stream
                 memory.stream = stream
-        run.kernels.extend(self.kernels)
+            run.kernels += self._names
         return self._lent
 
     def _fill(self, capture: Capture, handles: T) -> None:
         """It has been captured, and yields these."""
         self.kernels = capture.kernels
+        self._names = tuple(dict.fromkeys(capture.kernels))
         self._used += tuple(capture.uses)
         self._owners = tuple([owner for owner in capture.owners if not owner.moved])
         self._output = [handles]

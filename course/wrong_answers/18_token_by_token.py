@@ -256,15 +256,17 @@ def swap_out(step, keys, spare, host, stream, other):
 # + stream.synchronize()
 
 
-# %% id=18-challenge cause="it's right, but it takes 530 µs: get below 500 µs"
-# - loop = agt.CudaGraph.while_loop(arrays["going"].borrow(), made.fused_step())
-# + loop = agt.CudaGraph.while_loop(arrays["going"].borrow(), made.step())
+# %% id=18-challenge cause="it's right, but it takes 608 µs: get below 500 µs"
+# - made.talk().async_on(stream)
+# + loop = agt.CudaGraph.while_loop(made.arrays["going"].borrow(), made.fused_step())
+# + loop.graph_on(stream).launch().async_on(stream)
 
 
-# %% id=18-challenge cause="it's right, but it takes 615 µs: get below 500 µs"
-# - loop = agt.CudaGraph.while_loop(arrays["going"].borrow(), made.fused_step())
-# - loop.graph_on(stream).launch().async_on(stream)
-# + made.talk().async_on(stream)
+# %% id=18-challenge cause="it's right, but it takes 753 µs: get below 500 µs"
+# - made.talk().async_on(stream)
+# + launch = made.fused_step().graph_on(stream).launch()
+# + for _ in range(23):
+# +     launch.async_on(stream)
 
 
 # %% id=18-challenge cause="slot 0 said [1, 2, 20, 10, 20, 4, 18, 36], and came out as [1, 2, 20, 10, 20, 4, 18]"

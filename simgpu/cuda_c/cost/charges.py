@@ -34,7 +34,10 @@ class Charge:
     flops: int = 0
     special: int = 0
     doubles: int = 0
-    overlap: int = 1  # turns of the unrolled loops around it, whose loads go out together
+    # Turns of the unrolled loops around it whose loads go out together: of global memory, which take long
+    # enough to be worth registers, and of shared memory.
+    overlap: int = 1
+    room: int = 1
     nesting: int = 0  # number of the loops around it
     carried: bool = False  # an address comes from a load of an earlier turn: turns do not overlap
     issued: float = 0.0  # instructions as a compiler makes them

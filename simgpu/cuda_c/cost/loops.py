@@ -7,7 +7,7 @@ it is part of an instruction. A value that no turn of a loop changes is computed
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from simgpu.cuda_c.compile import form
 
@@ -31,8 +31,14 @@ _STEPS: dict[str, Callable[[int, int], int]] = {
 }
 
 
-def unrolled_turns(loop: form.Loop, first: form.IRValue | None) -> int | None:
-    """The turns of a loop that a compiler unrolls whole, by the first value of its counter; else None."""
+def unrolled_turns(
+    loop: form.Loop, begins: Sequence[int], known: Callable[[form.IRValue], float | None]
+) -> int | None:
+    """The turns of a loop that a compiler unrolls whole; else None.
+
+    Its counter begins with one of these, the least and the greatest: lanes begin at different places, as in
+    ``for (j = lane; j < 128; j += 32)``, but take as many turns.
+    """
     test, counting = loop.condition, form.counting(loop.step)
     counted = form.bare(test.parts[0]) if isinstance(test, form.Operation) else None
     if counting is None or loop.after or not isinstance(counted, form.Read):
@@ -45,25 +51,33 @@ def unrolled_turns(loop: form.Loop, first: form.IRValue | None) -> int | None:
         if isinstance(step, form.RegisterWrite)
     ]
     holds = _TESTS.get(test.op)
-    value, limit, by = (None if n is None else _whole(n) for n in (first, test.parts[1], amount))
+    limit, by = (_whole(known(node)) for node in (test.parts[1], amount))
     if not counter is loop.counter is counted.variable or counter in inside or op not in _STEPS:
         return None
-    if holds is None or value is None or limit is None or by is None:
+    if holds is None or limit is None or by is None:
         return None
     works = form.Operation | form.Load | form.Intrinsic
     work = sum(isinstance(step, works) for step in form.instructions_below(loop.body))
-    for turns in range(max(UNROLLED, min(SHORTLY, _LONGEST // max(work, 1))) + 1):
-        if not holds(value, limit):
+    most = max(UNROLLED, min(SHORTLY, _LONGEST // max(work, 1)))
+    step = _STEPS[op]
+    found = {
+        _turns(begin, lambda n: holds(n, limit), lambda n: step(n, by), most) for begin in begins
+    }
+    return found.pop() if len(found) == 1 else None
+
+
+def _turns(
+    value: int, holds: Callable[[int], bool], step: Callable[[int], int], most: int
+) -> int | None:
+    for turns in range(most + 1):
+        if not holds(value):
             return turns
-        value = _STEPS[op](value, by)
+        value = step(value)
     return None
 
 
-def _whole(node: form.IRValue) -> int | None:
-    """The value of a bound or step, if it is known."""
-    if not isinstance(node, form.Constant) or node.value != int(node.value):
-        return None
-    return int(node.value)
+def _whole(value: float | None) -> int | None:
+    return int(value) if value is not None and value == int(value) else None
 
 
 def partly_unrolled(

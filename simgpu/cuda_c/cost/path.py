@@ -130,6 +130,7 @@ class Path:
         default_factory=dict[Variable, "Mapping[Variable, float]"]
     )
     straight: bool = True
+    part: int = 0  # the number of the straight code: times of values count within it
     _known: dict[Variable, When] = field(default_factory=dict[Variable, When])
     made: When = START  # all that was computed so far
     _carried: float = 0.0
@@ -184,6 +185,7 @@ class Path:
     def begin(self) -> None:
         """Straight code begins: what is known has come."""
         self.straight = False
+        self.part += 1
         self._known.clear()
         self._carried = 0.0
         self.made = self.base = START

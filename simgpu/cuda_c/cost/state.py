@@ -36,6 +36,8 @@ class CostFacts:
     key: Any = None  # equal for equal values, while no variable is assigned to
     register: bool = False  # the address of something that a compiler keeps in a register
     when: When = START  # when it can be used
+    part: int = 0  # in which straight code that counts: see `Path.part`
+    loaded: bool = False  # whether it is made of what was loaded from global memory
 
 
 @dataclass
@@ -120,7 +122,14 @@ class State:
         """Return the known facts about a value."""
         if isinstance(node, Constant):
             return CostFacts(depth=KNOWN, key=("constant", node.value))
-        return self.facts.get(node) or CostFacts()
+        facts = self.facts.get(node)
+        if facts is None:
+            return CostFacts()
+        if facts.part != self.path.part:
+            # It was computed before a barrier or a branch, and has come by now.
+            facts.when = When(since=dict.fromkeys(facts.when.since, 0.0))
+            facts.part = self.path.part
+        return facts
 
     def pay(
         self,

@@ -37,6 +37,8 @@ TRIP = 300  # clocks from a load of global memory to its value, about (`DeviceSp
 _NOTHING: NDArray[np.float64] = np.zeros((ROWS, 1))
 WORD_TURN = 1.455  # clocks from an atomic on a word to the next (`DeviceSpec.atomic_queue_clocks` of an H200)
 HALF_TRIP = 225  # clocks from an atomic or a store to where others see it, about (`path.ATOMIC`)
+# What L1 holds at most, of what a block has loaded (`DeviceSpec.shared_bytes_per_sm` of an H200).
+L1_SECTORS = (228 << 10) // _SECTOR
 LINE = 128  # bytes; the unit in which L1 is looked up, four sectors
 BANKS = 32  # of shared memory, each 4 bytes wide
 _BY_LINE = "warp_instructions", "flops", "divergent_branches"
@@ -114,7 +116,11 @@ class Tally:
         self.longest = (0,) * ROWS
         self.shared_atomic_passes = 0
         self.global_atomics = self.atomic_passes = 0
-        self._had: dict[tuple[Variable | None, int], tuple[ThreadLayout, set[int]]] = {}
+        # Of the sectors that a block has had by a pointer, how many it had loaded by then; and by now. Both
+        # count executions that are looked at. Of every 13th, a sector comes back 13 times as late as it does,
+        # behind as many as come between.
+        self._had: dict[tuple[Variable | None, int], tuple[ThreadLayout, dict[int, int]]] = {}
+        self._loaded = Counter[int]()
         self._patterns: dict[tuple[object, ...], tuple[int, ...]] = {}
         # By memory, for each word: the atomics on it; those whose results were needed; how long before _LATE
         # the first of these came, and when the last; and whether the launch's first warp waited for one.
@@ -267,12 +273,15 @@ class Tally:
             return
         part = element[start:end] if varies(element) else np.full(end - start, element)
         sector = part.astype(np.int64) * size // _SECTOR
-        of, had = self._had.get((base, tally.block), (layout, set[int]()))
+        of, had = self._had.get((base, tally.block), (layout, dict[int, int]()))
         if of is not layout:
-            had = set[int]()
+            had = dict[int, int]()
         # Neighbours mostly share a sector.
-        new = {int(sector[0]), *sector[1:][sector[1:] != sector[:-1]].tolist()} - had
-        had |= new
+        touched = {int(sector[0]), *sector[1:][sector[1:] != sector[:-1]].tolist()}
+        new, now = touched - had.keys(), self._loaded[tally.block]
+        gone = {one for one in touched - new if now - had[one] > L1_SECTORS}
+        self._loaded[tally.block] = now = now + len(new) + len(gone)
+        had.update(dict.fromkeys(touched, now))
         self._had[base, tally.block] = layout, had
         if not counted or (tally.executions > 1 and not weight(tally.executions - 2)):
             return  # and so where what was loaded right before was not followed
@@ -280,7 +289,7 @@ class Tally:
         lanes = slice(start, end) if mask.full else mask.index[start:end]
         warps = layout.linear[lanes] // WARP
         tally.followed_warps += _distinct(warps) * counted
-        for warp in {*warps[np.isin(sector, [*new])].tolist()} if new else ():
+        for warp in {*warps[np.isin(sector, [*new, *gone])].tolist()} if new or gone else ():
             tally.fresh[warp] += counted  # it waits
         tally.fresh_sectors += counted * len(new)
 

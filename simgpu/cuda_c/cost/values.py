@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from simgpu.cuda_c.compile import form
@@ -161,14 +162,15 @@ def _operation(s: State, node: form.Operation) -> CostFacts:
         price = price_of(node)
         if price.issued == ISSUED["%"] or kind.size == 8 > price.instructions:
             price = price._replace(issued=_whole(s, node, kind)) if whole else price
-        plain = kind.is_float and kind is not DOUBLE and node.op not in _ALU and not price.special
+        plain = kind.is_float and kind is not DOUBLE and node.op not in _ALU
+        plain &= not price.special or is_scaling(node)
         unit = FLOATS if plain else unit_of(price)
         s.pay(price, parts, kind is DOUBLE and node.op != "negate", unit)
         if is_rotation(
             s, node
         ):  # one instruction for all three; and none that exchanges two registers
             each = s.charge.issued - before
-            free = _number(s, form.bare(parts[0]).parts[1]) == 32 < kind.size * 8
+            free = number(s, form.bare(parts[0]).parts[1]) == 32 < kind.size * 8
             s.charge.issued -= each * (2 + free)
             s.charge.busy -= each * (2 + free) * INTEGERS
             s.charge.alu -= each * (1 + free)
@@ -190,7 +192,7 @@ def is_rotation(s: State, node: form.Operation) -> bool:
     if [shift.op for shift in shifts] != ["<<", ">>"]:
         return False
     keys = {s.of(shift.parts[0]).key for shift in shifts}
-    amounts = [_number(s, shift.parts[1]) for shift in shifts]
+    amounts = [number(s, shift.parts[1]) for shift in shifts]
     known = None not in amounts and sum(amount or 0 for amount in amounts) in (32, 64)
     left, right = (shift.parts[1] for shift in shifts)
     varies = _is_rest(s, left, right) or _is_rest(s, right, left)
@@ -207,23 +209,37 @@ def _is_rest(s: State, rest: form.IRValue, of: form.IRValue) -> bool:
         return isinstance(turned, form.Operation) and s.of(form.bare(turned.parts[0])).key == key
     return (
         rest.op == "-"
-        and _number(s, rest.parts[0]) in (32, 64)
+        and number(s, rest.parts[0]) in (32, 64)
         and s.of(form.bare(rest.parts[1])).key == key
     )
 
 
-def _number(s: State, node: form.IRValue) -> float | None:
+def number(s: State, node: form.IRValue) -> float | None:
     """The value of what a compiler knows: a constant, a variable that stays as it is, a difference."""
     node = form.bare(node)
     if isinstance(node, form.Constant):
         return float(node.value)
     if isinstance(node, form.Read) and node.variable not in s.assigned:
         first = s.first.get(node.variable)
-        return None if first is None else _number(s, first)
+        return None if first is None else number(s, first)
     if isinstance(node, form.Operation) and node.op == "-":
-        one, other = (_number(s, part) for part in node.parts)
+        one, other = (number(s, part) for part in node.parts)
         return None if one is None or other is None else one - other
     return None
+
+
+def begins(s: State, node: form.IRValue | None) -> Sequence[int]:
+    """The least and the greatest value of what a loop begins with, as a compiler knows them."""
+    node = None if node is None else form.bare(node)
+    if isinstance(node, form.Read) and node.variable not in s.assigned:
+        return begins(s, s.first.get(node.variable))
+    if isinstance(node, form.Operation) and node.op == "%":
+        rest = number(s, node.parts[1])
+        place = isinstance(form.bare(node.parts[0]), form.Coordinate)
+        return (0, int(rest) - 1) if rest and place else ()
+    if not isinstance(node, form.Constant) or node.value != int(node.value):
+        return ()
+    return (int(node.value),)
 
 
 def _whole(s: State, node: form.Operation, kind: Scalar) -> int:
@@ -299,11 +315,19 @@ def price_of(operation: form.Operation) -> form.Price:
     if isinstance(kind, Scalar) and kind.is_float and op in _ARITHMETIC:
         if op != "/":
             return form.Price(1, flops=1)
-        return form.Price(_SLOW_FLOAT, flops=1, special=1, issued=ISSUED["/"])
+        issued = 1 if is_scaling(operation) else ISSUED["/"]
+        return form.Price(_SLOW_FLOAT, flops=1, special=1, issued=issued)
     if op in ("/", "%"):
         price = _division(operation.parts[1])
         return form.Price(price, issued=ISSUED["%"] if price == _INTEGER_DIVISION else price)
     return form.Price()
+
+
+def is_scaling(operation: form.Operation) -> bool:
+    """Tell whether it divides by a power of two: a compiler multiplies by the reciprocal, which is exact."""
+    divisor = form.bare(operation.parts[-1])
+    known = operation.op == "/" and isinstance(divisor, form.Constant)
+    return known and abs(math.frexp(divisor.value)[0]) == 0.5
 
 
 def _division(divisor: object) -> int:

@@ -23,6 +23,7 @@ last question is answered at the end.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from simgpu.cuda_c.compile import form
@@ -32,7 +33,15 @@ from simgpu.cuda_c.cost.charges import Charge, Costs
 from simgpu.cuda_c.cost.loops import MOST_UNROLLED, PARTLY, partly_unrolled, unrolled_turns
 from simgpu.cuda_c.cost.path import When, last, latency
 from simgpu.cuda_c.cost.state import KNOWN, MEMORY, State, Surroundings
-from simgpu.cuda_c.cost.values import TESTS, VALUES, integer_name, is_rotation
+from simgpu.cuda_c.cost.values import (
+    TESTS,
+    VALUES,
+    begins,
+    integer_name,
+    is_rotation,
+    is_scaling,
+    number,
+)
 from simgpu.cuda_c.types import DOUBLE, Scalar, size_of
 
 _IN_REGISTERS = 128  # bytes; larger arrays of a thread are in local memory
@@ -57,7 +66,7 @@ def walk(kernel: form.Form) -> Costs:
     _steps(s, kernel.steps)
     s.loads.finish()
     for charge in s.charges:
-        charge.latency += charge.slack + path.SHARED * charge.near / charge.overlap
+        charge.latency += charge.slack + path.SHARED * charge.near / charge.room
         if not charge.carried:
             charge.rounds /= charge.overlap  # because the turns of an unrolled loop go together
     return Costs(s.charges, s.sites, min(_TEMPORARIES + s.most_words, _MOST_REGISTERS))
@@ -68,7 +77,9 @@ def _steps(s: State, steps: Sequence[form.Instruction]) -> None:
         if isinstance(step, form.IRValue):
             before = s.charge.issued
             facts = s.facts[step] = VALUES[type(step)](s, step)
-            facts.when = _when(s, step, s.charge.issued - before)
+            facts.part, facts.when = s.path.part, _when(s, step, s.charge.issued - before)
+            far = isinstance(step, form.Load) and not step.origin.near
+            facts.loaded = far or any(s.of(part).loaded for part in step.parts)
             s.path.use(facts.when)
         else:
             _EFFECTS[type(step)](s, step)
@@ -108,7 +119,9 @@ def _when(s: State, node: form.IRValue, issued: float) -> When:
             return last(s.of(part).when for part in node.parts)  # with the shifts
         name = node.op if node.type.is_float else integer_name(s, node)
         one = node.parts[0]
-        if name == "/" and isinstance(one, form.Constant) and one.value == 1:
+        if node.type.is_float and is_scaling(node):
+            name = "*"
+        elif name == "/" and isinstance(one, form.Constant) and one.value == 1:
             name = "__frcp_rn"
     when = when.later(latency(issued, name, double))
     plain = name.removesuffix("f")
@@ -173,7 +186,7 @@ def _note(s: State, step: form.RegisterWrite | form.ReferenceBind) -> None:
     if isinstance(step.value, form.Load):
         s.loaded += size_of(step.variable.type) // 4 - 1
     s.path.assign(step.variable, value.when)
-    s.loads.assign(step.variable, value.reads, value.when.loads > 0, s.around.nesting)
+    s.loads.assign(step.variable, value.reads, value.loaded, s.around.nesting)
 
 
 def _declare(s: State, step: form.Declare) -> None:
@@ -357,13 +370,13 @@ def _selection(s: State, step: form.Selection) -> None:
 def _loop(s: State, loop: form.Loop) -> None:
     outer = s.around
     first = None if loop.counter is None else s.first.get(loop.counter)
-    turns = unrolled_turns(loop, first)
+    turns = unrolled_turns(loop, begins(s, first), partial(number, s))
     partly, mark, since = False, len(s.rolled), len(s.passed)
     s.at_hand = set()
     if turns is not None:
         whole, moving = outer.whole * max(1, turns), outer.moving | set(loop.changed)
         inner = Surroundings(outer.nesting + 1, outer.depth, whole, moving)
-        changed = {loop.counter: KNOWN} if loop.counter is not None else {}
+        changed = {} if loop.counter is None or first is None else {loop.counter: s.of(first).depth}
     else:
         partly = _in_parts(s, loop)
         inner = Surroundings(outer.nesting + 1, outer.depth + 1)
@@ -464,9 +477,11 @@ def _side_by_side(s: State, body: Sequence[Charge], turns: int, inner: bool) -> 
     Of an inner loop bounds and addresses are kept, which are computed in front of the outer one.
     """
     kept = _KEPT if inner and turns == MOST_UNROLLED else 0
-    room = (FREELY - _TEMPORARIES - kept - s.most_words) / max(s.loaded, 1)
+    room = 1 + (FREELY - _TEMPORARIES - kept - s.most_words) / max(s.loaded, 1)
+    window = WINDOW / max(_issued(s, body), 1.0)
     for charge in body:
-        charge.overlap *= max(1, min(turns, int(1 + room)))
+        charge.room *= max(1, min(turns, int(room)))
+        charge.overlap *= max(1, min(turns, int(max(room, window))))
 
 
 def _leave(s: State, step: form.Leave) -> None:

@@ -23,6 +23,8 @@ def counts(text: str, threads: int = N, block: int = 256, **more: int) -> Counts
 SHARED = "__shared__ {} s[256]; int t = threadIdx.x; s[t] = 1; __syncthreads(); x[i] = s[{}];"
 ADDED = "__shared__ int s[64]; s[threadIdx.x % 64] = 0; __syncthreads(); atomicAdd(&s[threadIdx.x % {}], 1);"
 TURNS = "float s = 0; for (int j = 0; j < n; j += n / 32) s += x[{}]; o[i] = s;"
+MANY = "float s = i, " + ", ".join(f"v{k} = s + {k}" for k in range(24)) + ";"
+SUM = " + ".join(f"v{k}" for k in range(24))
 FOUND: list[tuple[str, dict[str, int]]] = [
     ("", {"threads": 1024, "warps": 32, "blocks": 4}),
     # Floating-point operations of active threads.
@@ -115,6 +117,10 @@ FOUND: list[tuple[str, dict[str, int]]] = [
             (TURNS.format("i + j"), 32),
             ("x[i] = x[2048 + o[i]];", 2),
             ("x[i] = x[i] > 1 ? x[i + 1024] : x[i + 2048];", 2),
+            # What was loaded before a barrier has come by then, and isn't waited for again.
+            ("o[i] = x[i] > __syncthreads_count(i > 7);", 1),
+            # A short loop's loads go together, however many variables there are besides.
+            (f"{MANY} for (int j = 0; j < 4; j++) s += x[i + 32 * j]; o[i] = s + {SUM};", 1),
         ]
     ),
     # Rounds are of global loads only.
@@ -159,6 +165,7 @@ def lone(text: str) -> Counts:
 SMALLEST = "for (int k = 0; k < n; ++k) { float t = tile[k]; if (t < %s) a = t; }"
 ADDS = "float s = 0; for (int j = 0; j < {}; j++) s += x[j]; x[i + 1024] = s;"
 CASTS = "float s = 0; for (int j = 0; j < n; j++) s += (float)({}); x[i] = s;"
+LANES = "float s = 0; for (int k = 0; k < n; k++) for (int j = threadIdx.x % 32; j < {}; j += 32) s += x[j]; o[i] = s;"
 # Two kernels, and by how much the first one has more of something: from, and to.
 MORE = [
     # A warp that splits pays for both sides.
@@ -202,6 +209,12 @@ MORE = [
     (lone, "a = 7 % (n + (int)threadIdx.x);", "a = 7 % 5;", "chain_latency", 100, None),
     (lone, "for (int k = 0; k < n; ++k) { a += __shfl_xor_sync(~0u, c + k, 1); }",
      "for (int k = 0; k < n; ++k) { a = __shfl_xor_sync(~0u, a + k, 1); }", "chain_latency", -2000, -500),
+    # All lanes take four turns, wherever they begin; or three or four.
+    (counts, LANES.format(128), LANES.format("n * 4 - 4"), "chain_latency", -7000, -3000),
+    (counts, LANES.format(112), LANES.format("n * 4 - 20"), "chain_latency", 0, 0),
+    # A division by a power of two is a product.
+    (lone, "a = a / 4.0f;", "a = a * 0.25f;", "chain_latency", 0, 0),
+    (lone, "a = a / 5.0f;", "a = a * 0.2f;", "chain_latency", 50, None),
     # A division ends with a branch, and what comes next waits for it.
     (lone, "a = a / b; c = c / d;", "a = a / b; c = c * d;", "chain_latency", 50, None),
     (lone, "a = rsqrtf(a); c = rsqrtf(c);", "a = rsqrtf(a); c = c * d;", "chain_latency", 0, 9),
@@ -221,6 +234,18 @@ def test_sectors_that_a_block_has_had_are_not_fresh() -> None:
     twice = lone("for (int k = 0; k < n; ++k) a += x[(threadIdx.x + k) % 64];")
     assert twice.load_sectors > 20 * twice.fresh_sectors
     assert twice.fresh_sectors == 64 * 4 // 32
+
+
+@pytest.mark.parametrize(("kib", "least", "most"), [(100, 1 / 6, 0.7), (3000, 0.99, 1)])
+def test_what_is_more_than_l1_holds_is_fetched_again(kib: int, least: float, most: float) -> None:
+    text = """__global__ void k(const float* x, float* y, int rows) {
+        float s = 0;
+        for (int turn = 0; turn < 6; turn++)
+            for (int row = 0; row < rows; row++) s += sqrtf(x[row * 256 + threadIdx.x]);
+        y[threadIdx.x] = s; }"""
+    x, y = np.ones(kib << 8, np.float32), np.zeros(256, np.float32)
+    found = launch(text, "k", 1, 256, x, y, kib).counts
+    assert least <= found.chain_fresh_loads / found.chain_load_rounds <= most
 
 
 def test_a_block_that_is_no_whole_number_of_warps() -> None:

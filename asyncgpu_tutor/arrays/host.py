@@ -166,7 +166,8 @@ def _maker(part: Any) -> _Maker | None:
     makers = [(place, maker) for place in places if (maker := _maker(part[place])) is not None]
     if not issubclass(kind, tuple):
         return partial(_filled, copy.copy, part, makers, None)
-    return partial(_filled, list, part, makers, getattr(kind, "_make", kind)) if makers else None
+    closed: Any = getattr(part, "_make", part.__class__)  # of a named tuple, or any other
+    return partial(_filled, list, part, makers, closed) if makers else None
 
 
 def _filled(

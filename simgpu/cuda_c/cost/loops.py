@@ -58,22 +58,14 @@ def unrolled_turns(
         return None
     works = form.Operation | form.Load | form.Intrinsic
     work = sum(isinstance(step, works) for step in form.instructions_below(loop.body))
-    most = max(UNROLLED, min(SHORTLY, _LONGEST // max(work, 1)))
-    step = _STEPS[op]
-    found = {
-        _turns(begin, lambda n: holds(n, limit), lambda n: step(n, by), most) for begin in begins
-    }
-    return found.pop() if len(found) == 1 else None
-
-
-def _turns(
-    value: int, holds: Callable[[int], bool], step: Callable[[int], int], most: int
-) -> int | None:
-    for turns in range(most + 1):
-        if not holds(value):
-            return turns
-        value = step(value)
-    return None
+    most, found = max(UNROLLED, min(SHORTLY, _LONGEST // max(work, 1))), set[int]()
+    for value in begins:
+        turns = 0
+        while turns <= most and holds(value, limit):
+            turns, value = turns + 1, _STEPS[op](value, by)  # noqa: PLW2901 - the counter goes on
+        found.add(turns)
+    turns = found.pop() if len(found) == 1 else most + 1
+    return turns if turns <= most else None
 
 
 def _whole(value: float | None) -> int | None:

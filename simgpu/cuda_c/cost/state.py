@@ -37,7 +37,6 @@ class CostFacts:
     register: bool = False  # the address of something that a compiler keeps in a register
     when: When = START  # when it can be used
     part: int = 0  # in which straight code that counts: see `Path.part`
-    loaded: bool = False  # whether it is made of what was loaded from global memory
 
 
 @dataclass

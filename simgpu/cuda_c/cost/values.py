@@ -326,8 +326,9 @@ def price_of(operation: form.Operation) -> form.Price:
 def is_scaling(operation: form.Operation) -> bool:
     """Tell whether it divides by a power of two: a compiler multiplies by the reciprocal, which is exact."""
     divisor = form.bare(operation.parts[-1])
-    known = operation.op == "/" and isinstance(divisor, form.Constant)
-    return known and abs(math.frexp(divisor.value)[0]) == 0.5
+    if operation.op != "/" or not isinstance(divisor, form.Constant):
+        return False
+    return abs(math.frexp(divisor.value)[0]) == 0.5
 
 
 def _division(divisor: object) -> int:

@@ -78,8 +78,6 @@ def _steps(s: State, steps: Sequence[form.Instruction]) -> None:
             before = s.charge.issued
             facts = s.facts[step] = VALUES[type(step)](s, step)
             facts.part, facts.when = s.path.part, _when(s, step, s.charge.issued - before)
-            far = isinstance(step, form.Load) and not step.origin.near
-            facts.loaded = far or any(s.of(part).loaded for part in step.parts)
             s.path.use(facts.when)
         else:
             _EFFECTS[type(step)](s, step)
@@ -186,7 +184,7 @@ def _note(s: State, step: form.RegisterWrite | form.ReferenceBind) -> None:
     if isinstance(step.value, form.Load):
         s.loaded += size_of(step.variable.type) // 4 - 1
     s.path.assign(step.variable, value.when)
-    s.loads.assign(step.variable, value.reads, value.loaded, s.around.nesting)
+    s.loads.assign(step.variable, value.reads, value.when.loads > 0, s.around.nesting)
 
 
 def _declare(s: State, step: form.Declare) -> None:

@@ -148,7 +148,7 @@ reveal("18-share", f"{busy:.0f}", picture, part=busy / us["Python"])
 # %% id=18-share lesson
 # A call for each of 25 kernels, and each is over long before the next one is asked for.
 
-# %% id=18-share told truth=53
+# %% id=18-share told truth=50
 # That's {part:.0%} of the time. Chapter 9 began with such a picture, and there it was a toy. This is how a language model runs if nobody has thought about it: the kernels are short because one token is little work, and there are many because there are many layers. In a hundred times larger model they're longer, and there are more of them.
 
 # %% id=share-check tags=asserts
@@ -220,7 +220,7 @@ reveal("18-graph", f"{us['graph']:.0f}", picture, rest=us["graph"] - busy)
 # %% id=18-graph lesson
 # Above, a row of short calls keeps just ahead of the kernels. Below there's one.
 
-# %% id=18-graph told truth=70
+# %% id=18-graph told truth=67
 # The kernels and the copy need what they need. Of the other {rest:.0f} µs, a few are the short gaps between kernels. The rest is the conversation with the host: the wait, Python, and the launch. To get rid of that, you'd have to stop asking.
 
 # %% [markdown] id=stop-asking
@@ -358,7 +358,7 @@ if device.simulated:
 # %% [markdown] id=crowd
 # ## On an H200, and in company
 #
-# This is what a token took one NVIDIA H200, for a single conversation (29 November 2026, medians of 15 runs of 64 tokens, `benchmarks/tokens.py`). PyTorch has the same weights, and says the same texts. (That host was in a slow hour: the first row of ours took 418 µs in another run, and prepared 101, while the others of ours stayed within 4 µs. So the rows that need Python differ most from yours.)
+# This is what a token took one NVIDIA H200, for a single conversation (29 November 2026, medians of 15 runs of 64 tokens, `benchmarks/tokens.py`). PyTorch has the same weights, and says the same texts. (That host was slow: in another run, Python's row took 418 µs and the prepared one 101, and our others the same within 4.)
 #
 # | | µs |
 # |---|---|
@@ -624,7 +624,7 @@ check("18-swap", swap_out)
 # %% [markdown] id=challenge
 # ## Challenge: two texts, soon
 #
-# `made` is a model with two seats, both taken, whose texts are a dozen tokens long at most. (The check tries others, too.) Return a list with the tokens of each, prompt included. Step by step this takes 3928 µs: get below 500. **Everything counts**, with your capture.
+# `made` is a model with two seats, both taken, whose texts are a dozen tokens long at most. (The check tries others, too.) Return a list with the tokens of each, prompt included. Step by step this takes 3927 µs: get below 500. **Everything counts**, with your capture.
 #
 # The check's model has two layers, so a step is 18 launches, or 13 fused, and the longer text takes twelve steps. You have seven ways to say it. Which one is the best here?
 

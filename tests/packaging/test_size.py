@@ -45,7 +45,7 @@ ROOMS = {
     "asyncgpu_tutor/traces": 6_300,
     "simgpu/cuda_c": 22_180,
     "simgpu/cuda_c/compile": 9_950,
-    "simgpu/cuda_c/cost": 2_145,
+    "simgpu/cuda_c/cost": 2_160,
     "simgpu/cuda_c/lockstep": 1_070,
     "simgpu/cuda_c/memory": 3_750,
     "simgpu/cuda_c/run": 1_010,

@@ -553,7 +553,7 @@ progress("08b")
 # %% [markdown] id=encores
 # ## Encores
 #
-# Two more cases, for another day, in any order.
+# Three more cases, for another day, in any order.
 
 # %% [markdown] id=gpus
 # ### Two GPUs
@@ -693,6 +693,69 @@ assert agt.diagnose(two)[0].name == "waiting for a GPU"
 assert abs(agt.diagnose(two)[0].cost - 37_757) < 1
 computing = [[s.duration for s in t.device_spans if not s.name.startswith("nccl")] for t in (two, even)]
 assert [round(sum(us) / 1000) for us in computing] == [83, 79]
+
+# %% [markdown] id=theirs
+# ### A model of PyTorch's
+#
+# This service is none of ours. It's PyTorch's, on an H200, recorded with `agt.record("all")`, so PyTorch's kernels and calls are in one trace with what we did, which is a *heart* that beats every millisecond. *"Four requests come at once, and each handler returns `model(x).sum().item()`. Meanwhile the health check fails. Why? The GPU is hardly idle."*
+
+# %% id=theirs-suspects
+def recorded_torch(name):
+    return agt.Trace.load(agt.Trace.recorded_file(f"torch_{name}.json"))
+
+
+def ms(trace, kind):
+    return sum(span.duration for span in trace if span.kind == kind) / 1000
+
+
+def stands_still(trace):
+    """For how many ms the heart doesn't beat, at most."""
+    beats = [span.start for span in trace.find("beat")]
+    return max(b - a for a, b in zip(beats, beats[1:])) / 1000
+
+
+blocking = recorded_torch("blocking")
+print([finding.name for finding in agt.diagnose(blocking)])
+waits, calls = ms(blocking, "wait"), ms(blocking, "call")
+print(f"the host waited for {waits:.1f} ms, and called for {calls:.1f}")
+print(f"the heart stood still for {stands_still(blocking):.1f} ms")
+
+# %% [markdown] id=theirs-repaired
+# The kernels are the limit, and that's as it should be. But `hidden synchronisation` is in there, too: `.item()` looks like reading a number, and waits for the GPU in the one thread that there is. So the handlers now copy the sum to the host without blocking, and say `await agt.reached(torch.cuda.current_stream())`.
+
+# %% id=08b-heart guess
+# For how long does the heart stand still now, at most?
+#
+# - `none`: it goes on beating, every millisecond or two
+# - `call`: about as long as one handler's calls
+# - `calls`: about as long as all four handlers' calls
+# - `kernels`: about as long as a request's kernels
+
+# %% id=08b-heart reveal
+awaiting = recorded_torch("awaiting")
+picture = agt.compare_timelines(
+    [blocking, awaiting], ["with .item()", "with await"], lanes=("host", "streams")
+)
+still = stands_still(awaiting)
+asked = [span for span in awaiting if span.kind == "call"]
+of_all = (asked[-1].end - asked[0].start) / 1000
+truth = "calls" if still > 0.7 * of_all else "call" if still > 0.2 * of_all else "none"
+reveal("08b-heart", truth, picture, still=still, each=len(asked) / 4)
+
+# %% id=08b-heart lesson
+# Above, the host waits four times, and no beat falls between. Below, all calls come first, close together. After that the heart beats while the kernels run.
+
+# %% id=08b-heart told truth=calls
+# {still:.1f} ms. Awaiting blocks nobody, but asking does: each handler makes {each:.0f} calls to CUDA before it comes to its `await`, and all four had their turn in one round of the loop. The GPU is done at about the same time as before. What's better is that the service *lives* meanwhile.
+#
+# To shorten the rest, ask less: a captured graph is one call. [From PyTorch](../docs/from_pytorch.md) builds that service.
+
+# %% id=theirs-check tags=asserts
+assert [finding.name for finding in agt.diagnose(blocking)][1] == "hidden synchronisation"
+assert "hidden synchronisation" not in [finding.name for finding in agt.diagnose(awaiting)]
+assert ms(awaiting, "wait") == 0 < ms(blocking, "wait")
+assert stands_still(blocking) > 3 * still
+assert all(span.label == "request" for span in awaiting.device_spans)
 
 # %% [markdown] id=two-more-read
 # ### Thirty-nine milliseconds, once

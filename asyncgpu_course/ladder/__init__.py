@@ -146,8 +146,12 @@ def stairs(*names: str, n: int = 4096) -> None:
     axes.axvline(100, color="#d55e00", linestyle="--")
     axes.invert_yaxis()
     for place, (name, part) in enumerate(zip(names, shares, strict=True)):
-        axes.text(part + 1, place, f"{part:.0f} %, {ms(name, n):.1f} ms", va="center", fontsize=9)
-    axes.set(xlim=(0, 125), xlabel="% of cuBLAS (dashed)")
+        at, side, colour = (
+            (part - 1, "right", "white") if part > 40 else (part + 1, "left", "black")
+        )
+        text = f"{part:.0f} %, {ms(name, n):.1f} ms"
+        axes.text(at, place, text, va="center", ha=side, color=colour, fontsize=9)
+    axes.set(xlim=(0, 110), xlabel="% of cuBLAS (dashed)")
     told = ", ".join(f"{name} {part:.0f} %" for name, part in zip(names, shares, strict=True))
     shown(figure, f"Matrices of {n} x {n} on an H200, in per cent of cuBLAS: {told}.")
 

@@ -78,7 +78,7 @@ def test_the_service_of_the_page_is_measured(cuda: Device) -> None:
     pytest.importorskip("torch")
     bench = loaded("torch_service")
     ways = [row["way"] for row in bench.all_served(1, 0.2, 1)]
-    assert len(ways) == 6
+    assert len(ways) == 5
     assert {"await", "threads", "blocks"} <= set(ways)
     assert {row["way"] for row in bench.lateness(1)} >= {"synchronize", "await, trio"}
 

@@ -14,7 +14,7 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_course import Rejected, several
-from asyncgpu_course.checks import patience
+from asyncgpu_course.checks import own_loop, patience
 from asyncgpu_course.checks.results import equal, launched
 from asyncgpu_course.checks.sandbox import brief, call, observe, private_device
 
@@ -246,3 +246,30 @@ def test_no_words_name_an_address_since_each_run_has_others(thing: Any) -> None:
             tried()
         assert "0x" not in rejected.value.cause
     assert "0x" not in brief(thing)
+
+
+async def test_a_loop_of_its_own_leaves_the_notebooks_as_it_was(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(own_loop, "_PATIENCE_S", 0.01)
+    loop, task, turns = asyncio.get_running_loop(), asyncio.current_task(), list[int]()
+    loop.call_soon(turns.append, 1)
+
+    async def inside() -> int:
+        assert asyncio.get_running_loop() is not loop
+        await asyncio.sleep(0.02)  # longer than patience, with a timer
+        return 7
+
+    async def fails() -> None:
+        raise ZeroDivisionError
+
+    assert own_loop.completed(inside()) == 7
+    with pytest.raises(ZeroDivisionError):
+        own_loop.completed(fails())
+    with pytest.raises(agt.UsageError, match="waits for something that will never happen"):
+        own_loop.completed(asyncio.Event().wait())
+    assert turns == []
+    assert asyncio.get_running_loop() is loop
+    assert asyncio.current_task() is task
+    await asyncio.sleep(0)
+    assert turns == [1]

@@ -60,8 +60,8 @@ class Token:
     hidden: frozenset[str] = frozenset()  # macros that must not be expanded in it again
 
     def is_(self, *texts: str) -> bool:
-        """Tell whether it is one of these operators or words (never a string or a number)."""
-        return self.text in texts and self.kind in ("op", "name")
+        """Tell whether it is one of these operators or words; a string has its quotes, and is none."""
+        return self.text in texts
 
     def moved(self, at: Position, hidden: frozenset[str]) -> Token:
         """The same word, as if written at another place."""

@@ -131,7 +131,13 @@ def test_shared_memory_that_no_block_has(shared: object) -> None:
 
 def test_local_memory_of_many_blocks_is_not_there_at_once() -> None:
     o = np.zeros(32, np.int32)
-    launch(K + "char q[400000]; q[i] = 1; if (blockIdx.x == 0) o[i] = q[i]; }", "k", 40, 32, o)
+    launch(
+        K + "char q[1 << 18], r[1 << 18]; q[i] = r[i] = 1; if (blockIdx.x == 0) o[i] = q[i]; }",
+        "k",
+        40,
+        32,
+        o,
+    )
     assert o.tolist() == [1] * 32
 
 

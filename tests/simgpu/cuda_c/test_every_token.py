@@ -16,7 +16,7 @@ PROGRAMS = {
     "typedef unsigned word; enum Kind { one, two = 2 }; enum `class Tone : int { low = 1, high };\n"
     "struct alignas(8) Wide { float v; };\n"
     "__global__ void k(int* o, Kind w) { o[0] = `n::m::four + `sizeof(word) + alignof(Wide) + (int)Tone::high;\n"
-    "o[1] = reinterpret_cast<float*>(o)[0] + `n::real(`2) + `w + two; }",
+    "o[1] = reinterpret_cast<float*>(o)[0] + n::real(`2) + `w + two; }",
     "template": "template <typename T, int N> struct Pair { T a, b; static_assert(N > 0);\n"
     "static constexpr int size = N; __device__ Pair(T `a, T `b) : a(`a), b(`b) {}\n"
     "__device__ T sum() `const { `return `a + b; }\n"
@@ -28,7 +28,7 @@ PROGRAMS = {
     "{ `return o.q; } __device__ int late(int `v); __device__ Outer operator+(Outer r) `const\n"
     "{ `return `Outer{`q + r.q}; } }; __device__ int Outer::late(int v) { `return `q + v; }\n"
     "__global__ void k(int* o, int n) { Outer s{`1}; Base b `= {{1, `2}, `3}; o[6] = (s + Outer{`2}).late(n) + b.a[1] + see(s); }",
-    "statements": "__constant__ int table[2][2] `= {{1, `2}, {3, `4}};\n"
+    "statements": "__constant__ int table[`2][2] `= {{1, `2}, {3, `4}};\n"
     "__global__ void k(float* x, int* o, int n) { int i = 3, k[3] `= {1, `2}, (*p)[3] = &k; `const float y = n * 2.0f;\n"
     "for (int j = 0; j < n; `++j) { if (j == 2) `continue; `else o[j] = j; } for (auto e : k) { o[0] += e; }\n"
     "while (i < n) { `++i; if (i > 5) `break; } `do { `--i; } while (i > 0);\n"

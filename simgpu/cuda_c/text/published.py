@@ -51,6 +51,7 @@ _HEADERS = {
 _BROUGHT = ("cuda_fp16.h", "cuda_bf16.h")
 _BRINGING = ("cublas", "cudnn", "cusparse", "torch/", "ATen/", "c10/")
 _STAYING_NAMESPACES = {"cooperative_groups", "nvcuda"}
+_EARLY = re.compile(r"\bcuda(GridDependencySynchronize|TriggerProgrammaticLaunchCompletion)\b")
 _STD = re.compile(r"\bstd\s*::")
 # By these words a function of a struct that says nothing else is for the host.
 _HOST = re.compile(
@@ -100,6 +101,7 @@ def text_for_compiler(source: str) -> str:
     """Put C's headers in front of the device's part of a source, for NVRTC; lines count from the source."""
     text = device_part(source).text
     std = header_text("namespace_std.h") if _STD.search(text) else ""
+    std += header_text("dependent_launches.h") if _EARLY.search(text) else ""
     return f"{header_text('standard_names.h')}{std}#line 1\n{text}"
 
 

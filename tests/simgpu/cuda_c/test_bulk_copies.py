@@ -30,7 +30,10 @@ STORE = (
     "if (i == 0) { cde::cp_async_bulk_shared_to_global(x, s, 128); cde::cp_async_bulk_commit_group(); "
     "cde::cp_async_bulk_wait_group_read<0>(); } "
 )
-READ_BACK = STORE.replace("_read<0>", "<0>") + "__syncthreads(); o[i] = x[31 - i];"
+WRITTEN = STORE.replace(
+    "cde::cp_async_bulk_wait_group_read<0>()", "ptx::cp_async_bulk_wait_group(ptx::n32_t<0>())"
+)
+READ_BACK = WRITTEN + "__syncthreads(); o[i] = x[31 - i];"
 WORD = '__shared__ __align__(128) float s[64]; __shared__ unsigned long long b; if (i == 0) asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(window(&b)), "r"(1)); __syncthreads(); '
 COPY = r'asm volatile("cp.async.cg.shared.global [%0], [%1], %2;\n" :: "r"(window(s + 4 * i)), "l"(x + 4 * (i % 8)), "n"(16)); '
 BULK = (

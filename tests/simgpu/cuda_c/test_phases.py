@@ -61,7 +61,7 @@ RIGHT = {
         lambda i: 31 + i,
     ),
     "a named token": (
-        32, BAR + "s[i] = x[i]; barrier::arrival_token t = bar.arrive(); while (!bar.try_wait(t)) { } o[i] = s[31 - i];",
+        32, BAR + "s[i] = x[i]; barrier::arrival_token t = bar.arrive(); while (!bar.try_wait(std::move(t))) { } o[i] = s[31 - i];",
         lambda i: 31 - i,
     ),
     "phase after phase": (
@@ -73,7 +73,7 @@ RIGHT = {
         "if (i % 32 == 0) auto t = bar.arrive(); bar.wait_parity(0); if (i < 32) o[i] = s[63 - i];"), lambda i: 63 - i,
     ),
     "one waits for all, who meet it": (
-        32, BAR + OWN + "auto t = bar.arrive(); if (i == 3) bar.wait(t); __syncthreads(); o[i] = s[31 - i];",
+        32, BAR + OWN + "auto t = bar.arrive(); if (i == 3) bar.wait(std::move(t)); __syncthreads(); o[i] = s[31 - i];",
         lambda i: 31 - i,
     ),
     "a thread that drops out": (
@@ -123,16 +123,16 @@ RIGHT = {
 
 # The error, of how many threads, statements, and some of its words.
 WRONG = {
-    "no wait": (RACE, 32, BAR + OWN + "auto t = bar.arrive(); o[i] = s[i]; bar.wait(t);", "has not waited for that phase"),
+    "no wait": (RACE, 32, BAR + OWN + "auto t = bar.arrive(); o[i] = s[i]; bar.wait(std::move(t));", "has not waited for that phase"),
     "reads before it arrives": (RACE, 32, BAR + OWN + "o[i] = s[i]; bar.arrive_and_wait();", "phase 0 of 'bar' lacks 32"),
     "another's element, without a wait": (
-        RACE, 32, BAR + "s[i] = x[i]; auto t = bar.arrive(); o[i] = s[31 - i]; bar.wait(t);", "without a __sync",
+        RACE, 32, BAR + "s[i] = x[i]; auto t = bar.arrive(); o[i] = s[31 - i]; bar.wait(std::move(t));", "without a __sync",
     ),
     "only some wait": (
-        RACE, 32, BAR + OWN + "auto t = bar.arrive(); if (i % 2) bar.wait(t); o[i] = s[i];", "has not waited for that phase",
+        RACE, 32, BAR + OWN + "auto t = bar.arrive(); if (i % 2) bar.wait(std::move(t)); o[i] = s[i];", "has not waited for that phase",
     ),
     "writes behind its arrival": (
-        RACE, 32, BAR + "auto t = bar.arrive(); s[i] = x[i]; bar.wait(t); o[i] = s[31 - i];", "without a __sync",
+        RACE, 32, BAR + "auto t = bar.arrive(); s[i] = x[i]; bar.wait(std::move(t)); o[i] = s[31 - i];", "without a __sync",
     ),
     "too many arrivals are expected": (
         DEAD, 32, "__shared__ barrier bar; if (i == 0) init(&bar, 33); __syncthreads(); bar.arrive_and_wait();",
@@ -152,11 +152,11 @@ WRONG = {
     ),
     "in global memory": (BARRIER, 32, "__mbarrier_init((unsigned long long*)x, 32);", "not in shared memory"),
     "an old token": (
-        BARRIER, 32, BAR + "auto t = bar.arrive(); bar.wait(t); bar.arrive_and_wait(); bar.wait(t);", "with a token of phase 0",
+        BARRIER, 32, BAR + "auto t = bar.arrive(); bar.wait(std::move(t)); bar.arrive_and_wait(); bar.wait(std::move(t));", "with a token of phase 0",
     ),
     "another barrier's token": (
         BARRIER, 32, BAR + "__shared__ barrier more; if (i == 0) init(&more, 32); __syncthreads(); auto t = bar.arrive(); "
-        "auto u = more.arrive(); bar.wait(u);", "which another barrier gave",
+        "auto u = more.arrive(); bar.wait(std::move(u));", "which another barrier gave",
     ),
     "too many times at once": (BARRIER, 32, BAR + "auto t = bar.arrive(33);", "arrives 33 times"),
     "no arrivals": (BARRIER, 32, "__shared__ barrier bar; if (i == 0) init(&bar, 0);", "for 0 arrivals"),

@@ -12,7 +12,7 @@ from simgpu.cuda_c.compile.builtins.tensor_cores import tensor_product
 
 from .support import launch
 
-KINDS = {"half": ("half", 16, 16), "tall": ("half", 32, 8), "flat": ("half", 8, 32), "bfloat": ("__nv_bfloat16", 16, 16),
+KINDS = {"square": ("half", 16, 16), "tall": ("half", 32, 8), "flat": ("half", 8, 32), "square_bfloat": ("__nv_bfloat16", 16, 16),
          "tall_bfloat": ("__nv_bfloat16", 32, 8), "flat_bfloat": ("__nv_bfloat16", 8, 32)}  # fmt: skip
 SOURCE = """#include <mma.h>
 using namespace nvcuda;

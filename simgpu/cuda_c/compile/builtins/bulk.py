@@ -50,8 +50,8 @@ def _stretch(
     for place in (ptr, ptr.plus(whole - 4, 1)):  # the first and the last word are there
         region.locate(MaskedAccess(t, m, place, types.UINT, site, 4))
     words, start = nbytes // 4, numbers_of(m, ptr.address()).astype(np.int64) // 4
-    within: NDArray[np.int64] = np.arange(words.sum()) - np.repeat(np.cumsum(words) - words, words)
-    part: NDArray[np.int64] = np.repeat(start, words) + within
+    before = np.asarray(np.cumsum(words), np.int64) - words
+    part = np.asarray(np.repeat(start - before, words) + np.arange(int(words.sum())), np.int64)
     a = MaskedAccess(t, Together(np.repeat(m.index, words)), ptr, types.UINT, site, 4, part=part)
     t.meter.bulk(site, int(nbytes.sum()), region.shared)
     return region, a
@@ -94,9 +94,7 @@ def _require_fence(t: Team, region: ByteRegion, a: MaskedAccess) -> None:
     writer, when = known
     lanes, fenced = a.mask.index, copies_of(t).fenced(t)
     inside = (writer >= 0) & (writer >> 10 == a.threads >> 10)
-    theirs: NDArray[np.int64] = np.where(
-        inside, lanes - t.layout.linear[lanes] + (writer & 1023), lanes
-    )
+    theirs = lanes + inside * ((writer & 1023) - t.layout.linear[lanes])
     bad = inside & (fenced[theirs] < when) & (fenced[lanes] < when)
     if bad.any():
         k = int(bad.argmax())

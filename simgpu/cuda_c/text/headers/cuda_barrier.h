@@ -46,7 +46,6 @@ __device__ inline void cp_async_bulk_global_to_shared(D* to, const F* from, unsi
 template <typename D, typename F> __device__ inline void cp_async_bulk_shared_to_global(D* to, const F* from, unsigned bytes) {
     __bulk_store(to, from, bytes); }
 __device__ inline void cp_async_bulk_commit_group() { __bulk_commit(); }
-template <int N> __device__ inline void cp_async_bulk_wait_group() { __bulk_wait(N, 0); }
 template <int N> __device__ inline void cp_async_bulk_wait_group_read() { __bulk_wait(N, 1); }
 __device__ inline void fence_proxy_async_shared_cta() { __proxy_fence(); }
 }

@@ -20,7 +20,7 @@ WHOLE = {
     "asyncgpu_tutor": 23_670,
     "asyncgpu_course": 11_970,
     "simgpu": 28_400,
-    "tests": 33_050,
+    "tests": 33_100,
     "course": 49_105,
     "tools": 7_865,
     "benchmarks": 10_345,

@@ -209,6 +209,11 @@ class Tally:
         """Return about how long each warp has been at work, in clocks, with the waits for its data."""
         return self.clocks() + TRIP * self._chains[ROUNDS]
 
+    def late(self, warps: Any, since: Any) -> None:
+        """Warps wait for copies that were started when they had come so far: for the rest of a trip."""
+        left = np.clip(1 - (self.progress() - since) / TRIP, 0, 1)
+        self._chains[ROUNDS] += np.where(warps, left, 0)
+
     def changed(self, mask: Mask) -> None:
         """Note when warps have changed memory, for those who wait for that."""
         self._news = max(self._news, float(self.clocks()[mask.warps].max()) + HALF_TRIP)

@@ -44,6 +44,7 @@ _GROUP = (1 << _BITS) - 1
 # A thread is three owners: of its copies, and of its bulk copies from shared memory, which have read what
 # they copy first, and have written it later.
 OWN, BULK_READ, BULK_WRITTEN = range(3)
+_KEPT_GROUPS = 16  # of a warp, whose times are known: nobody has more under way
 
 
 class CopyMarks:
@@ -99,6 +100,9 @@ class Copies:
         self.bound: OwnedCopy | None = None  # of the copy at hand; else it is its thread's own
         self.counted: dict[int, PhasedBarrier] = {}  # the barriers that are owners
         self._first: dict[Team, int] = {}
+        # For each warp of a team: how far it was when it closed each of its last groups that has copies; and
+        # whether the one at hand has.
+        self._closed: dict[Team, tuple[NDArray[np.float64], NDArray[np.bool_]]] = {}
         self._fenced: dict[Team, NDArray[np.int64]] = {}
         # Owners that can be used again, by how many there are.
         self._free: dict[int, list[int]] = {}
@@ -138,14 +142,33 @@ class Copies:
         """These lanes close a group: all copies that they have started since the last one."""
         mine = self.threads(team) + kind * team.layout.lanes + mask.index
         self.committed[mine] += 1
+        if kind == OWN and team in self._closed:
+            closed, filled = self._closed[team]
+            warps = team.layout.warp[mask.index]
+            here = np.flatnonzero(filled & mask.warps)
+            groups = np.zeros(team.layout.warps, np.int64)
+            np.maximum.at(groups, warps, self.committed[mine])
+            closed[here, groups[here] % _KEPT_GROUPS] = team.meter.progress()[here]
+            filled[here] = False
 
     def wait_prior(self, team: Team, mask: Mask, left: Any, kind: int = OWN) -> None:
         """These lanes wait until at most so many of their last groups are under way."""
         mine = self.threads(team) + kind * team.layout.lanes + mask.index
         arrived = np.maximum(self.done[mine], self.committed[mine] - mask.take(left))
         if (arrived > self.done[mine]).any():
+            if kind == OWN and team in self._closed:
+                self._pay(team, mask, arrived)
             self.done[mine] = arrived
             self.land(team)
+
+    def _pay(self, team: Team, mask: Mask, arrived: NDArray[np.int64]) -> None:
+        """Charge the warps that wait with what is left of the trips of their copies."""
+        closed, layout = self._closed[team][0], team.layout
+        groups = np.zeros(layout.warps, np.int64)
+        np.maximum.at(groups, layout.warp[mask.index], arrived)
+        place = np.arange(layout.warps), groups % _KEPT_GROUPS
+        team.meter.late(mask.warps, closed[place])
+        closed[place] = np.where(mask.warps, -np.inf, closed[place])
 
     def land(self, team: Team) -> None:
         """Tell the race detector of the copies that have arrived now."""
@@ -187,6 +210,7 @@ class Copies:
                 team.fault(RaceError, flight.site.at, lane, what)
         self.under_way = [flight for flight in self.under_way if flight.team is not team]
         self._fenced.pop(team, None)
+        self._closed.pop(team, None)
         first = self._first.pop(team, None)
         if first is not None:
             mine = slice(first, first + 3 * lanes)
@@ -232,10 +256,14 @@ class Copies:
         self._refuse(region, a, _words(a, a.size), "writes" if writes else "reads", writes)
 
     def _bound(self, a: MaskedAccess) -> OwnedCopy:
-        lanes = a.mask.index
+        lanes, layout = a.mask.index, a.team.layout
         if self.bound is not None:
             bound = self.bound
             return OwnedCopy(bound.owners[lanes], bound.groups[lanes], bound.writers[lanes])
+        if a.team not in self._closed:
+            closed = np.full((layout.warps, _KEPT_GROUPS), -np.inf)
+            self._closed[a.team] = closed, np.zeros(layout.warps, np.bool_)
+        self._closed[a.team][1][layout.warp[lanes]] = True
         mine = self.threads(a.team) + lanes
         return OwnedCopy(mine, self.committed[mine] + 1, a.threads)
 

@@ -47,6 +47,9 @@ class PhasedBarrier:
     pending: int  # those that are missing
     phase: int = 0  # the one at hand
     missing: int = 0  # bytes that are expected and have not come
+    # How far the warp was that started the last copy of a phase: the one at hand, and the one before.
+    started: float = -np.inf
+    landed: float = -np.inf
     news: Known | None = None  # what those have published who have arrived
     told: dict[int, Known] = field(default_factory=dict[int, Known])  # by phase, the last two
 
@@ -159,6 +162,7 @@ class Phases:
             **{k: v for k, v in one.told.items() if k == one.phase - 2},
         }
         one.news = None
+        one.landed, one.started = one.started, -np.inf
         team.meter.barriers += 1
         return True
 
@@ -172,6 +176,7 @@ class Phases:
     ) -> NDArray[np.bool_]:
         """For each lane, whether the phase of its token (or of its parity) is over; if so, it learns."""
         out, lanes, team = np.zeros(len(words), np.bool_), a.mask.index, self.team
+        since = np.full(team.layout.warps, -np.inf)
         for one, rows in self.at(region, a, words):
             if by_parity:
                 over = (one.phase & 1) != (asked[rows] & np.uint64(1))
@@ -183,6 +188,10 @@ class Phases:
             self.awaited[lanes[rows[over]]] = None
             if over.any() and one.phase:
                 team.launch.messages.learn(team, lanes[rows[over]], one.told[one.phase - 1])
+                if one.landed > 0:
+                    since[team.layout.warp[lanes[rows[over]]]] = one.landed
+        if (since > 0).any():
+            team.meter.late(since > 0, since)
         return out
 
     def _require_token(
@@ -208,8 +217,10 @@ class Phases:
     def counting(self, region: ByteRegion, a: MaskedAccess, words: Any) -> OwnedCopy:
         """Who counts a copy that each lane starts now: the phase at hand of its barrier."""
         owners, groups, writers = np.zeros((3, self.team.layout.lanes), np.int64)
+        progress = self.team.meter.progress()
         for one, rows in self.at(region, a, words):
             lanes = a.mask.index[rows]
+            one.started = max(one.started, float(progress[self.team.layout.warp[lanes]].max()))
             owners[lanes], groups[lanes] = one.owner, one.base + one.phase + 1
             writers[lanes] = COUNTED_COPY + one.owner
         return OwnedCopy(owners, groups, writers)

@@ -175,3 +175,32 @@ def test_blocks_keep_their_copies_apart() -> None:
     x, y = np.arange(64 * 700, dtype=np.float32), np.zeros(64 * 700, np.float32)
     launch(compile_source(source), "k", 700, 64, x, y)
     np.testing.assert_array_equal(y.reshape(700, 64), x.reshape(700, 64)[:, ::-1])
+
+
+AHEAD = """__global__ void k(const float* x, float* y) {
+    __shared__ float s[2][64];
+    int t = threadIdx.x;
+    float a = 0;
+    for (int f = 0; f < EARLY; f++) { __pipeline_memcpy_async(&s[f][t], x + 64 * f + t, 4); __pipeline_commit(); }
+    for (int k = 0; k < 16; k++) {
+        int f = k + EARLY;
+        if (f < 16) __pipeline_memcpy_async(&s[f % 2][t], x + 64 * f + t, 4);
+        __pipeline_commit();
+        __pipeline_wait_prior(EARLY);
+        __syncthreads();
+        for (int j = 0; j < 64; j++) a += s[k % 2][j] * a + 1;
+        __syncthreads();
+    }
+    y[t] = a;
+}"""
+
+
+def test_a_wait_takes_what_is_left_of_the_trip() -> None:
+    x, rounds = np.zeros(1024, np.float32), list[int]()
+    for early in (0, 1):
+        source = f"#include <cuda_pipeline.h>\n{AHEAD.replace('EARLY', str(early))}"
+        rounds.append(
+            launch(source, "k", 1, 64, x, np.zeros(64, np.float32)).counts.chain_load_rounds
+        )
+    assert rounds[0] == 16  # a whole trip for each tile
+    assert rounds[1] <= 2  # the multiplications hide all but the first

@@ -90,7 +90,7 @@ def computed(c: Context, ctype: CType, run: Evaluate) -> Evaluate:
     def settled(t: Team, m: Mask) -> Any:
         out = run(t, m)
         nan = np.isnan(out)
-        return select_lanes(nan, _NAN, out) if nan.any() else out
+        return select_lanes(nan, _NAN, out) if np.count_nonzero(nan) else out
 
     return settled
 

@@ -402,7 +402,8 @@ def instructions_below(steps: Iterable[Instruction], calls: bool = True) -> Iter
         step = todo.pop()
         yield step
         if step.__class__ in _HOLDING and (calls or not isinstance(step, Expansion)):
-            todo += [other for part in inner(step) for other in part][::-1]
+            for part in reversed(inner(step)):
+                todo += part[::-1]
 
 
 def has(steps: Iterable[Instruction], *kinds: type[Instruction], calls: bool = True) -> bool:

@@ -144,7 +144,7 @@ def _divide(
     def evaluate(t: Team, m: Mask) -> Any:
         divisor = b(t, m)
         zero = np.equal(m.take(divisor), 0)
-        if np.any(zero):
+        if np.count_nonzero(zero):
             if t.turns:  # of which it is not known which one fails first
                 t.fault(KernelFault, at, None, "divides by zero in one of several turns")
             lane = int(m.index[int(np.argmax(np.broadcast_to(zero, (m.n,))))])

@@ -314,7 +314,8 @@ def _patience(loop: Loop, strict: bool) -> dict[Variable, int]:
     # They are for giving up. A thread that only counts has not got on, so it waits, as one without a counter
     # would, and its counter leaps when nobody else can go on.
     steps = loop.below
-    counted = {found[0]: found[1] for found in map(_counted, steps) if found is not None}
+    given = [step for step in steps if isinstance(step, form.RegisterWrite)]
+    counted = {found[0]: found[1] for found in map(_counted, given) if found is not None}
     falling = {variable for variable, way in counted.items() if way < 0}
     used: list[IRValue] = []  # for anything else
     bounds: dict[Variable | None, int] = {}
@@ -355,9 +356,9 @@ def _patience(loop: Loop, strict: bool) -> dict[Variable, int]:
     return {variable: way for variable, way in ways.items() if variable not in other}
 
 
-def _counted(step: Instruction) -> tuple[Variable, int] | None:
+def _counted(step: form.RegisterWrite) -> tuple[Variable, int] | None:
     """The integer to which a step adds 1, or from which it takes 1, and which of the two."""
-    value = form.bare(step.value) if isinstance(step, form.RegisterWrite) else None
+    value = form.bare(step.value)
     if not isinstance(value, form.Operation) or value.op not in ("+", "-"):
         return None
     old, one = form.bare(value.parts[0]), value.parts[-1]

@@ -11,7 +11,9 @@ each the one before, by `python tools/fidelity chains record FILE`: docs/fidelit
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 from simgpu.cuda_c.compile.variables import Variable
 
@@ -68,8 +70,7 @@ TAIL = {"sin": 45.0, "cos": 45.0, "tan": 45.0}
 BEHIND = {**TAIL, "sqrt": 30.0}
 
 
-@dataclass(frozen=True, slots=True)
-class When:
+class When(NamedTuple):
     """When a value is there, in clocks.
 
     `ready` counts from the begin of straight code; `since` from each variable that the turn before has handed
@@ -78,7 +79,7 @@ class When:
     """
 
     ready: float = 0.0
-    since: Mapping[Variable, float] = field(default_factory=dict[Variable, float])
+    since: Mapping[Variable, float] = MappingProxyType({})
     loads: int = 0
     near: int = 0
 
@@ -97,7 +98,12 @@ def last(whens: Iterable[When]) -> When:
     """When all of these are there."""
     ready, since, loads, near = 0.0, dict[Variable, float](), 0, 0
     for when in whens:
-        ready, loads, near = max(ready, when.ready), max(loads, when.loads), max(near, when.near)
+        if when.ready > ready or when.loads > loads or when.near > near:
+            ready, loads, near = (
+                max(ready, when.ready),
+                max(loads, when.loads),
+                max(near, when.near),
+            )
         for variable, passed in when.since.items():
             since[variable] = max(since.get(variable, 0.0), passed)
     return When(ready, since, loads, near)
@@ -145,7 +151,14 @@ class Path:
 
     def use(self, when: When) -> None:
         """A value has been made."""
-        self.made = last((self.made, when))
+        made = self.made
+        if (
+            when.since
+            or when.ready > made.ready
+            or when.loads > made.loads
+            or when.near > made.near
+        ):
+            self.made = last((made, when))
 
     def assign(self, variable: Variable, when: When) -> None:
         """A variable gets a value."""
@@ -180,7 +193,7 @@ class Path:
 
     def store(self, when: When) -> None:
         """Nothing is loaded before this has been stored, because it may be the same place."""
-        self.base = last((self.base, replace(when, since={})))
+        self.base = last((self.base, when._replace(since={})))
 
     def begin(self) -> None:
         """Straight code begins: what is known has come."""

@@ -39,6 +39,9 @@ class CostFacts:
     part: int = 0  # in which straight code that counts: see `Path.part`
 
 
+_UNKNOWN = CostFacts()
+
+
 @dataclass
 class Surroundings:
     """The loops around a step: all of them, and those that are not unrolled.
@@ -119,11 +122,11 @@ class State:
 
     def of(self, node: IRValue) -> CostFacts:
         """Return the known facts about a value."""
-        if isinstance(node, Constant):
-            return CostFacts(depth=KNOWN, key=("constant", node.value))
         facts = self.facts.get(node)
         if facts is None:
-            return CostFacts()
+            if not isinstance(node, Constant):
+                return _UNKNOWN
+            facts = self.facts[node] = CostFacts(depth=KNOWN, key=("constant", node.value))
         if facts.part != self.path.part:
             # It was computed before a barrier or a branch, and has come by now.
             facts.when = When(since=dict.fromkeys(facts.when.since, 0.0))

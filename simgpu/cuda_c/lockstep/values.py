@@ -113,8 +113,10 @@ def _divide(kind: Scalar) -> BinaryFunction:
     def evaluate(a: LaneValue, b: LaneValue) -> LaneValue:
         quotient = np.floor_divide(a, b)
         # NumPy rounds down, C towards zero: they differ where the signs do and something is left.
-        short = (np.remainder(a, b) != 0) & ((a < 0) != (b < 0))
-        return quotient + short if np.any(short) else quotient
+        apart = (a < 0) != (b < 0)
+        return (
+            quotient + (apart & (np.remainder(a, b) != 0)) if np.count_nonzero(apart) else quotient
+        )
 
     return evaluate
 

@@ -86,7 +86,9 @@ class GlobalRegion(ByteRegion):
             low, high = hull or (0, 0)
             outside = 0
             if touched is not None:
-                outside = int(touched[:low].sum()) + int(touched[high:].sum())
+                outside = sum(
+                    int(np.count_nonzero(part)) for part in (touched[:low], touched[high:])
+                )
             out.append(high - low + outside)
         return out[0], out[1]
 

@@ -137,7 +137,7 @@ class Messages:
             mine.fenced[np.ix_(ways, lanes)] = t.clock
             mine.ready[: 1 + ordered, lanes] = mine.known[lanes]
             for k, met in enumerate((t.block_time, t.warp_time)):
-                mine.behind[np.ix_(ways, [k], lanes)] = np.broadcast_to(met, t.layout.lanes)[lanes]
+                mine.behind[np.ix_(ways, [k], lanes)] = by_lane(met, t.layout.lanes)[lanes]
         for block in np.unique(t.layout.block[lanes]).tolist() if releases else ():
             mine.learnt.add(block)
             if scope > 1:
@@ -238,7 +238,7 @@ class Messages:
         Where many publish at once, what a thread did since the barrier is taken to be known of its block.
         """
         mine, threads, many = _of(t), t.layout.threads, len(lanes) > _MANY
-        met, with_warp = (np.broadcast_to(x, t.layout.lanes) for x in (t.block_time, t.warp_time))
+        met, with_warp = (by_lane(x, t.layout.lanes) for x in (t.block_time, t.warp_time))
         # Siblings have fenced for themselves, or one of them for all, between two barriers.
         fenced = mine.fenced[2:]
         made: dict[tuple[int, ...], Known] = {}

@@ -60,6 +60,11 @@ class MaskedAccess:
         """Of an element, in bytes."""
         return self.scalar.size
 
+    def with_part(self, part: Any) -> MaskedAccess:
+        """The same access of other elements; by hand, as `replace` takes as long as a whole load."""
+        given = self.team, self.mask, self.ptr, self.scalar, self.site, self.wide, self.copied
+        return MaskedAccess(*given, self.shift, part)
+
     @property
     def index(self) -> NDArray[np.int64]:
         """Each lane's element."""

@@ -54,25 +54,26 @@ class Readers:
         """Remember a read."""
         me, before = a.threads, self.who.take(cells)
         new = (before == me) | (before < 0)
-        if new.all() and (self.kinds.take(cells) <= _ONE).all():
+        if not (np.count_nonzero(~new) or np.count_nonzero(self.kinds.take(cells) > _ONE)):
             kinds = None
         else:
             kinds = self._merged(a, cells, me, before)
         self.who[cells] = me
         self.time[cells] = a.team.clock
         clash = self.who.take(cells) != me
-        if kinds is None and not clash.any():
+        clashes = np.count_nonzero(clash)
+        if kinds is None and not clashes:
             self.kinds[cells] = np.maximum(self.kinds.take(cells), _ONE)
             return
         if kinds is None:
             kinds = np.maximum(self.kinds.take(cells), _ONE)
-        if clash.any():
+        if clashes:
             other = self.who.take(cells)
             kinds = np.maximum(kinds, np.where(clash, _relation(me, other), _ONE))
         # The marks go in this order, because of several lanes on one cell the gravest mark must stay.
         for kind in (_ONE, _WARP, _BLOCK, _MANY):
             chosen = kinds == kind
-            if chosen.any():
+            if np.count_nonzero(chosen):
                 self.kinds[cells[chosen]] = kind
 
     def _merged(
@@ -104,7 +105,7 @@ class Shadow:
         """Check a read of these cells against the last writes, and remember it."""
         if self._writer is not None:
             writer = self._writer.take(cells)
-            if ((writer != a.threads) & (writer >= 0)).any():
+            if np.count_nonzero((writer != a.threads) & (writer >= 0)):
                 self._check_writer(a, cells, writes=False)
         if a.site.volatile and a.site.polls:
             return  # the next look would meet whatever this one has missed
@@ -139,7 +140,7 @@ class Shadow:
         me = a.threads
         writer, same = self._writers().take(cells), None
         assert self._writer is not None
-        if ((writer != me) & (writer >= 0)).any():
+        if np.count_nonzero((writer != me) & (writer >= 0)):
             same = self._check_writer(a, cells, True, atomic, changes)
         plain = not atomic and not a.site.volatile
         for volatile, readers in enumerate(self._readers):
@@ -147,7 +148,8 @@ class Shadow:
                 reader = readers.who.take(cells)
                 if same is not None:
                     reader = np.where(same, np.maximum(reader, _BEHIND - reader), reader)
-                if ((reader >= 0) & ((reader != me) | (readers.kinds.take(cells) > _ONE))).any():
+                others = (reader != me) | (readers.kinds.take(cells) > _ONE)
+                if np.count_nonzero(others & (reader >= 0)):
                     self._check_readers(a, cells, reader, atomic, readers, bool(volatile))
                 # Who comes after this write comes after those reads, because the write was held against them.
                 # Where threads wait for each other by flags (`watches`), they are put behind it, because only

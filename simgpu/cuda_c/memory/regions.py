@@ -175,7 +175,9 @@ class ByteRegion(Named):
         written = self.unwritten
         if written is None:
             return True
-        return bool(np.all(written.view(UNSIGNED[a.size])[a.shift :][a.part] == WRITTEN[a.size]))
+        return not np.count_nonzero(
+            written.view(UNSIGNED[a.size])[a.shift :][a.part] != WRITTEN[a.size]
+        )
 
     def store(self, a: MaskedAccess, value: Any) -> None:
         self.locate(a)
@@ -194,7 +196,7 @@ class ByteRegion(Named):
             return by_lane(differ(view[part], value), mask.n)
 
         self.note_write(a, within, changes)
-        if team.launch.watches and np.any(differ(view[part], value)):
+        if team.launch.watches and np.count_nonzero(differ(view[part], value)):
             team.launch.changed(mask)
         if varies(part):
             view[part] = value
@@ -202,9 +204,9 @@ class ByteRegion(Named):
             view[part] = value[-1] if varies(value) else value
         if varies(value):
             lost = differ(view[part], value)
-            if a.site.volatile and np.any(lost):  # of other warps, either may come last
+            if a.site.volatile and np.count_nonzero(lost):  # of other warps, either may come last
                 lost = lost & (team.thread_id[mask.index] >> 5 == _last_writers(a) >> 5)
-            if lost.any():
+            if np.count_nonzero(lost):
                 self._report_collision(a, lost)
         self.mark(a)
 
@@ -341,7 +343,7 @@ class ByteRegion(Named):
         ones = WRITTEN[a.size]
         marks = written.view(UNSIGNED[a.size])[a.shift :]
         got = marks.take(a.part) if varies(a.part) else marks[a.part]
-        if np.all(got == ones):
+        if not np.count_nonzero(got != ones):
             return None
         missing = np.broadcast_to(np.asarray(got != ones), (a.mask.n,))
         if a.copied:
@@ -401,6 +403,6 @@ def _every_lane(mask: Mask, value: NDArray[Any]) -> NDArray[Any]:
 def differ(a: Any, b: Any) -> Any:
     """Compare two values and mark where they differ; two NaN are the same."""
     unequal: Any = a != b
-    if np.any(unequal) and np.asarray(a).dtype.kind == "f":
+    if np.count_nonzero(unequal) and np.asarray(a).dtype.kind == "f":
         unequal = unequal & ~(np.isnan(a) & np.isnan(b))  # because NaN != NaN is true
     return unequal

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -82,7 +82,7 @@ class SharedRegion(ByteRegion):
         if self.dirty and self.dirty & _pieces_within(a, within):
             super().note_read(a, within)
             return
-        self.log.append(_Read(a.team.clock, replace(a, part=within)))
+        self.log.append(_Read(a.team.clock, a.with_part(within)))
         self.logged += within.size if varies(within) else 1
         if self.logged > _READ_LOG:
             self._replay(a.team, -1)

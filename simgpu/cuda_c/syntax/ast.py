@@ -420,6 +420,6 @@ def parts_of(node: object) -> Iterator[SyntaxNode]:
             continue
         if isinstance(item, SyntaxNode):
             yield item
-            todo += vars(item).values()
+            todo += [part for part in vars(item).values() if part.__class__ not in _PLAIN]
         elif isinstance(item, list | tuple):
             todo += cast(Sequence[object], item)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.syntax.ast import CONVERSION
 from simgpu.cuda_c.syntax.statements import StatementParser
@@ -315,7 +313,7 @@ class StructParser(StatementParser):
         conversion = self.operator_name()
         if conversion is not None:  # operator float() const
             wanted = self.pointers(self.specifiers()[1])
-            conversion = replace(conversion, text=f"{CONVERSION}{out.name}.{len(out.methods)}")
+            conversion = conversion._replace(text=f"{CONVERSION}{out.name}.{len(out.methods)}")
             out.methods.append(self.function(storage, wanted, conversion, template, out.name))
             return
         more, base = self.specifiers()

@@ -129,7 +129,7 @@ class TypeParser(ABC):
         """The token at hand; a namespace in front of a name is passed over."""
         tokens, spaces = self.tokens, self.namespaces
         here = tokens[self.position]
-        if here.kind != "name" and here.text != "::":
+        if here.text not in spaces and here.text != "::":
             return here
         while tokens[self.position].text in spaces and tokens[self.position + 1].text == "::":
             inside = tokens[self.position + 2].text
@@ -152,7 +152,7 @@ class TypeParser(ABC):
             "::",
         ]:
             return token
-        return replace(token, text=f"cuda_{token.text}")
+        return token._replace(text=f"cuda_{token.text}")
 
     def namespace_here(self) -> str:
         """The namespace that was passed over in front of the token at hand, or an empty string."""
@@ -187,7 +187,8 @@ class TypeParser(ABC):
         return token
 
     def at(self, *texts: str) -> bool:
-        return self.token.is_(*texts)
+        token = self.token
+        return token.text in texts and token.kind in ("op", "name")
 
     def accept(self, *texts: str) -> Token | None:
         return self.advance() if self.at(*texts) else None

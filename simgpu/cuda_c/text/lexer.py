@@ -6,7 +6,7 @@ Comments go; newlines stay, for the preprocessor.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from simgpu.cuda_c.text.source import Position, Source
 from simgpu.cuda_c.types import DOUBLE, FLOAT, INT, LLONG, LONG, UINT, ULLONG, ULONG, Scalar
@@ -48,8 +48,7 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]+|[0-7]{1,3}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """One word of the source."""
 
     kind: str  # "name", "number", "string", "char", "op", "newline" or "end"
@@ -65,7 +64,7 @@ class Token:
 
     def moved(self, at: Position, hidden: frozenset[str]) -> Token:
         """The same word, as if written at another place."""
-        return replace(self, at=at, hidden=self.hidden | hidden)
+        return self._replace(at=at, hidden=self.hidden | hidden)
 
     @property
     def end(self) -> Position:
@@ -79,24 +78,24 @@ def tokenise(source: Source) -> list[Token]:
     tokens: list[Token] = []
     line, line_start, spaced = 1, 0, False
     for match in PATTERN.finditer(text):  # whose last alternative takes any character
-        kind, word, pos = match.lastgroup or "bad", match.group(), match.start()
-        at = Position(line, pos - line_start + 1)
-        if kind == "bad":
-            source.fail(at, _UNCLOSED.get(word, f"unexpected character {word!r}"))
-        if text.startswith("/*", pos) and kind != "comment":
-            source.fail(at, "this comment is never closed: '*/' is missing")
+        kind, word = match.lastgroup or "bad", match[0]
         if kind in ("space", "comment"):
             spaced = True
-        elif kind == "name" and word in _SPELLINGS:
-            tokens.append(Token("op", _SPELLINGS[word], at, spaced))
-            spaced = False
         else:
-            tokens.append(Token(kind, word, at, spaced))
+            pos = match.start()
+            at = Position(line, pos - line_start + 1)
+            if kind == "bad":
+                source.fail(at, _UNCLOSED.get(word, f"unexpected character {word!r}"))
+            if word == "/" and text.startswith("/*", pos):
+                source.fail(at, "this comment is never closed: '*/' is missing")
+            if kind == "name" and word in _SPELLINGS:
+                tokens.append(Token("op", _SPELLINGS[word], at, spaced))
+            else:
+                tokens.append(Token(kind, word, at, spaced))
             spaced = kind == "newline"
-        breaks = word.count("\n")
-        if breaks:
-            line += breaks
-            line_start = pos + word.rfind("\n") + 1
+        if "\n" in word:
+            line += word.count("\n")
+            line_start = match.start() + word.rfind("\n") + 1
     tokens.append(Token("end", "end of file", Position(line, len(text) - line_start + 1)))
     return tokens
 

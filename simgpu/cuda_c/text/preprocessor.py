@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import takewhile
 from typing import NamedTuple
@@ -111,7 +111,7 @@ def _of_header(name: str) -> _Prelude:
 def _read(name: str, text: str) -> _Prelude:
     """Read a text that stands in front of a file; lines below 0 are none of the file's."""
     reader = _Preprocessor(Source(text, name), {})
-    tokens = [replace(t, at=Position(-t.at.line, t.at.column)) for t in reader.run(text)]
+    tokens = [t._replace(at=Position(-t.at.line, t.at.column)) for t in reader.run(text)]
     return _Prelude(tokens, reader.macros)
 
 
@@ -360,4 +360,4 @@ class _Preprocessor:
 
 def _spaced(words: list[Token], like: Token) -> list[Token]:
     """Words that stand in the place of another: there is a space before them if there was one before it."""
-    return [replace(t, spaced=like.spaced) for t in words[:1]] + words[1:]
+    return [t._replace(spaced=like.spaced) for t in words[:1]] + words[1:]

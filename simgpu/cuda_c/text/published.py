@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
+from typing import NamedTuple
 
 from simgpu.cuda_c.text.headers import header_text
 from simgpu.cuda_c.text.lexer import PATTERN
@@ -72,8 +73,7 @@ class DeviceCode:
     kernels: tuple[str, ...]  # names of the `__global__` functions, in order
 
 
-@dataclass(frozen=True, slots=True)
-class _Word:
+class _Word(NamedTuple):
     kind: str
     text: str
     start: int

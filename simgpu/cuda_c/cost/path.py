@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import NamedTuple
 
 from simgpu.cuda_c.compile.variables import Variable
@@ -79,7 +78,7 @@ class When(NamedTuple):
     """
 
     ready: float = 0.0
-    since: Mapping[Variable, float] = MappingProxyType({})
+    since: Mapping[Variable, float] = {}  # which nobody changes
     loads: int = 0
     near: int = 0
 
@@ -98,12 +97,9 @@ def last(whens: Iterable[When]) -> When:
     """When all of these are there."""
     ready, since, loads, near = 0.0, dict[Variable, float](), 0, 0
     for when in whens:
-        if when.ready > ready or when.loads > loads or when.near > near:
-            ready, loads, near = (
-                max(ready, when.ready),
-                max(loads, when.loads),
-                max(near, when.near),
-            )
+        ready = max(ready, when.ready)
+        if when.loads or when.near:
+            loads, near = max(loads, when.loads), max(near, when.near)
         for variable, passed in when.since.items():
             since[variable] = max(since.get(variable, 0.0), passed)
     return When(ready, since, loads, near)
@@ -151,14 +147,8 @@ class Path:
 
     def use(self, when: When) -> None:
         """A value has been made."""
-        made = self.made
-        if (
-            when.since
-            or when.ready > made.ready
-            or when.loads > made.loads
-            or when.near > made.near
-        ):
-            self.made = last((made, when))
+        if when != START:
+            self.made = last((self.made, when))
 
     def assign(self, variable: Variable, when: When) -> None:
         """A variable gets a value."""

@@ -39,9 +39,6 @@ class CostFacts:
     part: int = 0  # in which straight code that counts: see `Path.part`
 
 
-_UNKNOWN = CostFacts()
-
-
 @dataclass
 class Surroundings:
     """The loops around a step: all of them, and those that are not unrolled.
@@ -125,7 +122,7 @@ class State:
         facts = self.facts.get(node)
         if facts is None:
             if not isinstance(node, Constant):
-                return _UNKNOWN
+                return CostFacts()
             facts = self.facts[node] = CostFacts(depth=KNOWN, key=("constant", node.value))
         if facts.part != self.path.part:
             # It was computed before a barrier or a branch, and has come by now.

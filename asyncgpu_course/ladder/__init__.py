@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -140,7 +140,8 @@ def stairs(*names: str, n: int = 4096) -> None:
     """Draw the rungs so far: how fast each is on an H200, beside cuBLAS."""
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(7.5, 0.8 + 0.35 * len(names)), layout="constrained")
+    drawn = plt.subplots(figsize=(7.5, 0.8 + 0.35 * len(names)), layout="constrained")
+    figure, axes = cast(tuple[Any, Any], drawn)  # Matplotlib's own types are unknown in part
     shares = [100 * share(name, n) for name in names]
     axes.barh(names, shares, color="#0072b2")
     axes.axvline(100, color="#d55e00", linestyle="--")

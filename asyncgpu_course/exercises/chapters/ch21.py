@@ -20,7 +20,7 @@ def check_under_way(mine: Any, _model: Any) -> None:
         x, w = whole_numbers(n, n), whole_numbers(n + 1, n)
         with case(f"n={n}"):
             parts, report = looked_at(kernel, [n, x, w], (128,), grid=2, block=64)
-            equal(np.float32([parts.sum()]), np.float32([x @ w]))
+            equal(parts.sum(keepdims=True), np.array([x @ w], np.float32))
     trips, most = report.counts.chain_load_rounds, 8192 // 128 // 4
     cause = f"with n=8192 and 128 threads, a thread waits for memory {trips} times, and {most} are enough: "
     must(trips <= most, cause + "read four numbers of each array before you use the first")

@@ -129,7 +129,7 @@ class TypeParser(ABC):
         """The token at hand; a namespace in front of a name is passed over."""
         tokens, spaces = self.tokens, self.namespaces
         here = tokens[self.position]
-        if here.text not in spaces and here.text != "::":
+        if here.text not in spaces and here.text not in _SHARED_NAMES and here.text != "::":
             return here
         while tokens[self.position].text in spaces and tokens[self.position + 1].text == "::":
             inside = tokens[self.position + 2].text

@@ -178,3 +178,20 @@ def test_each_turn_is_in_the_trace(device: Device) -> None:
         return
     assert [s.name for s in spans] == [*["while", "count_down"] * 300, "while", "add"]
     assert all(spans[k].id in spans[k + 1].after for k in range(600))
+
+
+@pytest.mark.parametrize("what", ["while_loop", "cond", "switch"])
+def test_a_body_costs_its_capture_what_the_same_work_costs_outside(
+    sim: SimDevice, what: str
+) -> None:
+    left, times = number(1), number(0)
+    body = agt.zip(*[count_down(left, times) for _ in range(5)])
+
+    def us(op: agt.DeviceOp[Any]) -> float:
+        start = sim.now()
+        graph(op)
+        return sim.now() - start
+
+    node = sim.spec.graph_instantiate_us
+    inside = us(getattr(agt.CudaGraph, what)(left.borrow(), body))
+    assert inside == pytest.approx(us(body) + node)

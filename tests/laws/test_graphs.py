@@ -342,6 +342,19 @@ def test_other_libraries_are_told_where_a_graph_ran(device: Device) -> None:
     assert y._memory.stream is stream
 
 
+def test_a_result_knows_the_stream_of_its_last_use_whoever_that_was(device: Device) -> None:
+    one, other = agt.create_stream(), agt.create_stream()
+    x, y = arrays(1, 0)
+    launch, again = into(x, y).graph_on(one).launch(), into(x, y)
+    turns = [(one, launch), (one, launch), (other, again), (one, launch), (other, launch)]
+    for stream, run in [*turns, (one, again), (other, launch)]:
+        one.wait_event(other.record())
+        other.wait_event(one.record())
+        run.async_on(stream)
+        assert y._memory.stream is stream
+    agt.synchronize()
+
+
 def test_a_slot_may_be_read_and_written_in_turn(device: Device) -> None:
     slot, x = agt.pin(np.ones(N, np.float32)), arrays(0)[0]
     op = agt.memcpy(x.borrow(), slot).and_then(lambda pair: scale(pair[0], 2.0))

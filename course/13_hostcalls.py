@@ -559,7 +559,7 @@ if device.simulated:
 # %% [markdown] id=exercise-pipeline
 # ### Exercise: fewer rounds
 #
-# The check's file has 24 pieces of 256 bytes, and its office 16 packets. It launches the kernel with 4 blocks of 32 threads. How many rounds are these? And how few would do, if a packet keeps its piece until it's written? Work both out before you write; several threads of a block may have a packet each. The kernel from above is right, and there it takes 220 µs: get below 130. (That includes the launch, and the way to it.) The course's own has 122, and an encore goes below 105.
+# The check's file has 24 pieces of 256 bytes, and its office 16 packets. It launches the kernel with 4 blocks of 32 threads. How many rounds are these? And how few would do, if a packet keeps its piece until it's written? Work both out before you write; several threads of a block may have a packet each. The kernel from above is right, and there it takes 219 µs: get below 130. (That includes the launch, and the way to it.) The course's own has 122, and an encore goes below 105.
 
 # %% id=13-pipeline starter
 PIPELINE = r"""

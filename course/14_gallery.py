@@ -432,7 +432,7 @@ __device__ void compare(
 #
 # Who waits for whom in `search`? While Python reads, all threads wait, and while they compare, Python waits. Have it read the next piece meanwhile. There are four packets, so a second question can be under way. (`ask_keeping` only writes a question down. Its first `poll()` sends it.) One piece at least.
 #
-# For 16 pictures it takes 859 µs in the check. Get below 800. (Ours takes 689 µs. The page's clock, below, stops with the kernel, some 25 µs earlier.)
+# For 16 pictures it takes 836 µs in the check. Get below 800. (Ours takes 688 µs. The page's clock, below, stops with the kernel, some 25 µs earlier.)
 
 # %% id=14-search starter
 SEARCH = r"""

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, cast
 from asyncgpu_tutor import errors
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
 from asyncgpu_tutor.arrays.host import Lent, in_containers
-from asyncgpu_tutor.devices.protocol import Device, DeviceMemory, DeviceReplay
+from asyncgpu_tutor.devices.protocol import Device, DeviceMemory, DeviceReplay, Stream
 from asyncgpu_tutor.ops.operation import DeviceOp, evaluate
 from asyncgpu_tutor.run.capture import Capture
 from asyncgpu_tutor.run.context import ExecutionContext
@@ -47,6 +47,8 @@ class Replayed(ABC, Generic[T]):
         self._lent: Lent  # what each run yields, once it is captured
         self._output: list[Any] | None = None  # those for take_output
         self._memories: dict[DeviceMemory, None] = {}  # of the device arrays among them
+        # The number of the last run, and its stream, if that run was nothing else.
+        self._latest: tuple[int, Stream] | None = None
         # Its own memory, and that of whatever else is launched in it.
         self._used: tuple[UsedMemory, ...] = (UsedMemory(),)
         self._owners: tuple[DeviceArray, ...] = ()  # of what it borrows
@@ -103,8 +105,8 @@ class Replayed(ABC, Generic[T]):
             )
         return cast(T, self._output.pop())
 
-    def _enqueue(self, context: ExecutionContext) -> Lent:
-        """Enqueue one run: what the operation of `launch` does."""
+    def _enqueue(self, context: ExecutionContext, alone: bool = False) -> Lent:
+        """Enqueue one run: what the operation of `launch` does, as a part of another one or `alone`."""
         if context.device is not self.device:
             raise errors.DeviceMismatchError(
                 f"{self.label!r} was captured for {self.device.name}, and is launched on "
@@ -125,8 +127,12 @@ class Replayed(ABC, Generic[T]):
             run.owners.update(dict.fromkeys(self._owners))
             run.kernels += self.kernels
         else:
-            for memory in self._memories:  # other libraries ask an array for its stream
-                memory.stream = stream
+            # Other libraries ask an array for its stream. If the run before this one was the same, and on the
+            # same stream, nobody has used the arrays elsewhere, and they needn't be told again.
+            if not alone or self._latest != (run.op - 1, stream):
+                for memory in self._memories:
+                    memory.stream = stream
+            self._latest = (run.op, stream) if alone else None
             run.kernels += self._names
         return self._lent
 
@@ -200,7 +206,7 @@ class _PreparedLaunch(DeviceOp[T]):
 
     def _run(self, context: ExecutionContext) -> Any:
         self._used = True
-        return self._what._enqueue(context)
+        return self._what._enqueue(context, alone=True)
 
     def _enqueue(self, context: ExecutionContext) -> T:
         return self._what._enqueue(context).handles_of(context._run)

@@ -346,8 +346,9 @@ def test_a_result_knows_the_stream_of_its_last_use_whoever_that_was(device: Devi
     one, other = agt.create_stream(), agt.create_stream()
     x, y = arrays(1, 0)
     launch, again = into(x, y).graph_on(one).launch(), into(x, y)
+    behind = again.and_then(lambda _: launch)
     turns = [(one, launch), (one, launch), (other, again), (one, launch), (other, launch)]
-    for stream, run in [*turns, (one, again), (other, launch)]:
+    for stream, run in [*turns, (one, again), (other, launch), (other, behind), (other, behind)]:
         one.wait_event(other.record())
         other.wait_event(one.record())
         run.async_on(stream)

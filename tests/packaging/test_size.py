@@ -17,10 +17,10 @@ from tests.tools import PACKAGES, ROOT
 
 # Lines as `wc -l` counts them: blank ones and docstrings too.
 WHOLE = {
-    "asyncgpu_tutor": 23_670,
+    "asyncgpu_tutor": 23_675,
     "asyncgpu_course": 11_970,
     "simgpu": 28_420,
-    "tests": 33_100,
+    "tests": 33_130,
     "course": 49_105,
     "tools": 7_865,
     "benchmarks": 10_345,

@@ -26,7 +26,7 @@ from simgpu.cuda_c.lockstep.team import Team
 from simgpu.cuda_c.memory.copies import OwnedCopy, copies_of
 from simgpu.cuda_c.memory.messages import COUNTED_COPY, Known
 from simgpu.cuda_c.memory.pointers import MaskedAccess
-from simgpu.errors import BarrierError
+from simgpu.errors import BarrierError, RaceError
 
 if TYPE_CHECKING:
     from simgpu.cuda_c.memory.regions import ByteRegion
@@ -43,6 +43,9 @@ class PhasedBarrier:
     name: str
     owner: int  # of the copies that it counts
     base: int  # groups that this owner had before
+    maker: int  # the thread that called init(), and when
+    made: int
+    reached: NDArray[np.bool_]  # the threads of the block that are known to have come after that
     expected: int  # arrivals of a phase
     pending: int  # those that are missing
     phase: int = 0  # the one at hand
@@ -95,7 +98,20 @@ class Phases:
                 self.team.fault(BarrierError, a.site.at, int(a.mask.index[k]), text)
             owner = copies.owners(1)
             name = region.element(a.name, word * 8 // region.cell, 8)[0].removesuffix("._word")
-            new = PhasedBarrier(name, owner, int(copies.done[owner]), expected, expected)
+            maker, reached = (
+                self.team.thread_id[a.mask.index[k]],
+                np.zeros(self.team.layout.threads, np.bool_),
+            )
+            new = PhasedBarrier(
+                name,
+                owner,
+                int(copies.done[owner]),
+                int(maker),
+                self.team.clock,
+                reached,
+                expected,
+                expected,
+            )
             self.all.append(new)
             copies.counted[owner] = new
             region.phased[word] = len(self.all)
@@ -111,7 +127,32 @@ class Phases:
         order = np.argsort(known, kind="stable")
         ends = np.flatnonzero(np.diff(known[order])) + 1
         for rows in np.split(order, ends):
-            yield self.all[int(known[rows[0]]) - 1], rows
+            one = self.all[int(known[rows[0]]) - 1]
+            self._require_made(a, one, a.mask.index[rows])
+            yield one, rows
+
+    def _require_made(self, a: MaskedAccess, one: PhasedBarrier, lanes: NDArray[np.int64]) -> None:
+        """Refuse to use a barrier that another thread makes, and nothing says that it has."""
+        team, threads = self.team, self.team.layout.linear[lanes]
+        lanes, threads = lanes[~one.reached[threads]], threads[~one.reached[threads]]
+        if not len(lanes):
+            return
+        me = team.thread_id[lanes]
+        met, with_warp = (
+            np.broadcast_to(x, team.layout.lanes)[lanes] for x in (team.block_time, team.warp_time)
+        )
+        if team.met is not None:
+            with_warp = np.maximum(with_warp, team.met[0][lanes, one.maker & 31])
+        bad = (me != one.maker) & (met < one.made)
+        bad &= (me >> 5 != one.maker >> 5) | (with_warp < one.made)
+        if bad.any() and team.lanes is not None:
+            theirs, when = np.full(len(lanes), one.maker), np.full(len(lanes), one.made)
+            bad &= ~team.launch.messages.told(team, lanes, theirs, when)
+        if bad.any():
+            who = team.launch.thread_name(one.maker & 1023)
+            text = f"uses {one.name}, of which thread {who} calls init(), without a __syncthreads() between"
+            team.fault(RaceError, a.site.at, int(lanes[int(bad.argmax())]), text)
+        one.reached[threads] = True
 
     def arrive(
         self, region: ByteRegion, a: MaskedAccess, words: Any, count: Any, nbytes: Any, drop: bool

@@ -146,6 +146,13 @@ WRONG = {
     "no barrier behind init": (
         RACE, 64, "__shared__ barrier bar; if (i == 0) init(&bar, 64); bar.arrive_and_wait();", "without a __syncthreads()",
     ),
+    "no barrier behind init, in a warp": (
+        RACE, 32, BAR.replace("__syncthreads(); ", "") + "s[i] = x[i]; if (i == 0) auto t = bar.arrive(); "
+        "else auto t = bar.arrive();", "'bar'",
+    ),
+    "no barrier between init and another warp": (
+        RACE, 64, BROUGHT.replace("__syncthreads(); ", ""), "of which thread (0, 0, 0) calls init()",
+    ),
     "some other word": (
         BARRIER, 32, "__shared__ unsigned long long b; if (i == 0) b = 0; __syncthreads(); auto t = __mbarrier_arrive(&b);",
         "nobody has called init()",

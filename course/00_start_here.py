@@ -274,7 +274,7 @@ reveal("00-meanwhile", f"{after:.0f}", picture, before=before)
 # Above, Python waits and then does its job. Below, it does the job while the device works.
 
 # %% id=00-meanwhile told truth=374
-# It was {before:.0f} µs before. The device does exactly what it did then, and now the job runs beside it. What's gone is the wait. What's left is the calls, a few µs to get back to our code, the job, and waking up. In the model that's 46 + 4 + 300 + 24 µs.
+# It was {before:.0f} µs before. The device does exactly what it did then, and now the job runs beside it. What's gone is the wait. What's left is the calls, 4 µs in which the event loop gets back to our code, the job, and waking up. In the model that's 46 + 4 + 300 + 24 µs.
 
 # %% [markdown] id=forgotten
 # ### The line that looks useless
@@ -326,7 +326,7 @@ if device.simulated:
 # %% [markdown] id=exercises
 # ## Your turn: make the slow one quick
 #
-# Four pictures are too dark, and `ops` has an operation for each. The program below awaits one after the other: in, compute, out, and only then the next. That's the shape of the riddle's slow program. Rewrite it so that all four are under way at the same time, without blocking Python, and return the four results in order. (There's a pool of four streams, and each operation that begins gets the next one.)
+# Four pictures are too dark, and `ops` has an operation for each. The program below awaits one after the other: in, compute, out, and only then the next. So three of its four streams never have work. Rewrite it so that all four are under way at the same time, without blocking Python, and return the four results in order. (There's a pool of four streams, and each operation that begins gets the next one.)
 #
 # Change the cell, and run it and the `check` below. Stuck? `hint("00-develop")` in a cell of your own helps a little more each time. Once you've tried, `solution("00-develop")` shows you one way.
 
@@ -468,7 +468,7 @@ assert long - worked[0] > short - worked[1] + beside_us + 30  # and there are fe
 #
 # Here are our four pictures once more, and Python has a job meanwhile. Drag a slider, and the program runs anew: `job` is how long the job takes, in µs, and `streams` is how many queues there are. (If you see no slider here, change the numbers in the cell: it draws the first of each.)
 #
-# Two things are worth finding out. How many streams do you really need? And how long may the job be before it costs you anything, with one stream, and with four?
+# Two things are worth finding out. How many streams do you really need? And how long may the job be before it costs you anything, with one stream, and with four? (You should find that two streams do nearly as well as four, and that a job is free for as long as the device is still at work behind it: some 1,000 µs with one stream, and 480 with four.)
 
 # %% id=four-pictures tags=helpers
 from asyncgpu_course import drag

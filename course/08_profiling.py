@@ -637,7 +637,7 @@ for times in (1.1, 2, 5, 6):
 draw_enough(once, pace(annotated), pace(fused))
 
 # %% [markdown] id=enough-read
-# So sixty steps gain 3 percent, which nobody will ever notice. Two and a half thousand are done in half the time. A million took more than three minutes, and now take 33 seconds. And no run will ever be six times as fast.
+# So sixty steps gain 3 percent, which nobody will ever notice. Two and a half thousand are done in half the time. A million would take more than three minutes, and now 33 seconds. No run gets quite as much as a step does.
 #
 # Who won the first bet? Here's where a step's time goes, with none of the changes, one and both:
 

@@ -671,9 +671,9 @@ draw_steps(*THREE_MEET)
 # 3. A look must be real. An ordinary read may be answered by a register or the SM's cache, which needn't learn the news. Here we look by `atomicAdd(arrived, 0)`, which adds nothing and returns what it found.
 # 4. The counter just goes on: the goals of 16 blocks are 16, 32, 48.
 #
-# There are other ways to look. Atomics on one word take turns, so ours is the dearest, but a block sends only one thread:
+# There are other ways to look. Atomics on one word take turns, so ours is a little dearer, but a block sends only one thread:
 #
-# | look by | brings its fence | 16 blocks meet on an H200 in |
+# | look by | brings the reader's fence | 16 blocks meet on an H200 in |
 # |---|---|---|
 # | `atomicAdd(arrived, 0)` | no | 1.05 µs |
 # | a `volatile` read | no | 0.98 µs |
@@ -810,7 +810,7 @@ facts = {"share": 100 * (1 - once_us / whole_us), "round_": (whole_us - once_us)
 reveal("11-hot", round(once_us), **facts)
 
 # %% id=11-hot told truth=561
-# So {share:.0f} % of the time went into a question. 4,096 threads ask for one word by an atomic, at the same moment, and atomics on one word take turns: in our model that's about 1.5 clocks each, of half a nanosecond, so in each round the last thread waits for {round_:.1f} µs, to read a word that nobody changes any more. On an H200, the kernel took 1,187 µs when everybody asked, and 674 when one thread of each block did. (That's the median of many runs, without a profiler.) We had suspected the meetings.
+# So {share:.0f} % of the time went into a question. 4,096 threads ask for one word by an atomic, at the same moment, and atomics on one word take turns: in our model that's about 1.5 clocks each, of half a nanosecond, so in each round the last thread waits for {round_:.1f} µs, to read a word that nobody changes any more. On an H200, the kernel took 1,187 µs when everybody asked, and 674 when one thread of each block did, which is 43 %. (That's the median of many runs, without a profiler.) We had suspected the meetings.
 
 # %% id=hot-check tags=asserts
 assert old in many_blocks.source

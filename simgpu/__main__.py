@@ -64,7 +64,7 @@ def _run(asked: argparse.Namespace) -> tuple[int, str, dict[str, Any] | None]:
         from simgpu.judging import checking, draft
 
         if asked.draft:
-            text = draft.drafted(join_headers(str(asked.file), asked.include), asked.file.name)
+            text = draft.drafted(join_headers(asked.file, asked.include), asked.file.name)
             return (0, text, None) if text else (2, f"no kernel of {asked.file} can be read", None)
         report = checking.check_file(asked.file, asked.spec, asked.include)
         return report["code"], "\n".join(checking.check_words(report)), report

@@ -34,7 +34,7 @@ class SpecFile(pytest.File):
         try:
             if source is None:
                 raise self.CollectError(f"there is no .cu or .cuh file beside {self.path.name}")
-            text, specs = join_headers(str(source)), load_specs(self.path)
+            text, specs = join_headers(source), load_specs(self.path)
             sizes = {(k, n): s for k, s in enumerate(specs) for n in (*s.sizes, *s.awkward_sizes())}
         except SimGpuError as error:
             raise self.CollectError(str(error)) from None

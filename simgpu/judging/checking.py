@@ -20,7 +20,7 @@ def check_file(file: Path, spec: Path | None, include: Sequence[Path]) -> dict[s
     The report is what `simgpu check --json` prints. Its `code`: 0 all is well, 1 something is wrong, 2 there
     is no kernel, 3 nothing is wrong, but not every kernel could be read.
     """
-    text, tried = join_headers(str(file), include), dict[str, Trials]()
+    text, tried = join_headers(file, include), dict[str, Trials]()
     kernels, missing = kernels_read(text, file.name), device_part(text).missing
     beside = file.with_name(file.stem + SPEC_ENDING)
     spec = spec or (beside if beside.is_file() else None)

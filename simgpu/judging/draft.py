@@ -39,18 +39,26 @@ def _spec(text: str, kernel: str) -> str:
     words = re.split(r"\b__global__\b", re.split(rf"\b{stem}\s*\(", text, maxsplit=1)[-1])[0]
     axes = max(k for k, axis in enumerate("xyz", 1) if axis == "x" or f"Idx.{axis}" in words)
     parameters, codes, written = compiled.signature.parameters, dict[str, str](), list[str]()
+    # Who takes two lengths, such as rows and columns, has that many elements.
+    lengths = [p for p in parameters if not p.pointer and getattr(p.dtype, "kind", "V") in "iu"]
+    power = max(axes, min(len(lengths), 2))
     for parameter, variable in zip(parameters, compiled.code.parameters, strict=True):
         name = parameter.name
         written += [name] if parameter.pointer and variable.origin.has("written") else []
-        # `x[i] += 1` and `atomicAdd(&x[i], 1)` change what is there. Of other ways the check will tell.
-        changes = rf"\b{name}\s*\[[^;]*?\]\s*[-+*/%&|^]=|\batomic\w+\(\s*&?\s*{name}\b"
-        fills = name in written and not re.search(changes, words)
-        codes[name] = _value(parameter, "n" if axes == 1 else f"n**{axes}", fills)
+        # It only fills an array which it mentions nowhere but in its head and in `x[i] = ...`.
+        fillings = re.findall(rf"\b{name}\s*\[[^;=]*\]\s*=(?!=)", words)
+        fills = name in written and len(fillings) == len(re.findall(rf"\b{name}\b", words)) - 1
+        codes[name] = _value(parameter, "n" if power == 1 else f"n**{power}", fills)
     lines = "".join(f'        "{name}": {code},\n' for name, code in codes.items())
     inputs = ", ".join(name for name, code in codes.items() if code[:6] != "Output")
     outputs = ", ".join(f'"{name}": ...' for name in written)
     given = {"kernel": kernel, "stem": re.sub(r"\W+", "_", kernel).strip("_"), "lines": lines}
-    return _SPEC.format(**given, inputs=inputs, outputs=outputs, shape=_SHAPES[axes])
+    return _SPEC.format(
+        **given,
+        inputs=inputs,
+        outputs=outputs,
+        shape=_SHAPES[axes].replace("1000", "1000" if power == 1 else "100"),
+    )
 
 
 def _value(parameter: KernelParameter, count: str, fills: bool) -> str:

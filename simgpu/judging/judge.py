@@ -52,7 +52,7 @@ def judge_kernel(
         raise UsageError(f"{seconds} s and {megabytes} MB are no limits, or {seed} is no seed")
     task = {
         "spec": str(spec), "kernel": kernel, "answer": _text(answer), "megabytes": megabytes, "seed": seed,
-        "seconds": seconds, "baseline": None if beside is None else join_headers(str(beside)),
+        "seconds": seconds, "baseline": None if beside is None else join_headers(beside),
     }  # fmt: skip
     if task["answer"] is None:
         text = f"the answer is larger than {MOST_ANSWER_BYTES:,} bytes"

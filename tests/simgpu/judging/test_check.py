@@ -105,6 +105,8 @@ def test_each_kernel_has_a_line_and_what_only_a_gpu_runs_a_code(
 
 def test_files_and_specs_that_cannot_be_used(folder: Path, check: Check) -> None:
     assert "No such file" in check(folder / "none.cu", code=2)
+    assert "No such file" in check(folder / "without_an_ending", code=2)
+    assert "is no file" in check("/dev/zero", code=2)
     (folder / "host.cu").write_text("int main() {}\n")
     assert "no __global__ function" in check(folder / "host.cu", code=2)
     for text, words in {

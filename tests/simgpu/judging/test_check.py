@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -20,13 +21,9 @@ Check = Callable[..., str]
 def check(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Check:
     def run(*words: object, code: int = 0) -> str:
         monkeypatch.setattr(sys, "argv", ["simgpu", "check", *map(str, words)])
-        ended = 0
-        try:
+        with pytest.raises(SystemExit, match=f"{code}") if code else nullcontext():
             command_line()
-        except SystemExit as error:
-            ended = error.code
         said = capsys.readouterr()
-        assert ended == code, said
         return said.out or said.err
 
     return run

@@ -243,12 +243,12 @@ if device.simulated:  # a GPU's clock agrees with Python's to a few µs only
 #
 # ```python
 # task = agt.spawn(doubled(x))    # make a task of it
-# await asyncio.sleep(0)          # let the task start
+# await asyncio.sleep(0)          # a pause of no length
 # agt.work(300)                   # the job
 # await task                      # pause until the result is there
 # ```
 #
-# `spawn` puts the operation on the event loop's list, as a **task**. A task gets its turn when the running code pauses, as it does in the second line. It hands its work to the device, and pauses too. So we get on with our job.
+# `spawn` puts the operation on the event loop's list, as a **task**. A task gets its turn whenever the running code pauses. It hands its work to the device, and pauses too.
 
 # %% id=00-meanwhile guess within=0.05
 # The stopwatch above counted `sync` and then the job. What does it say with these four lines, in µs?

@@ -106,20 +106,11 @@ _FORMS: list[tuple[str, _Maker]] = [
     (f"mbarrier.init{_B64}[A],B", _on_barrier("__ptx_mbarrier_init")),
     (f"mbarrier.inval{_B64}[A]", _nothing),
     (f"mbarrier.arrive(.release)?(.cta)?{_B64} O,[A](,B)?", _on_barrier("__ptx_mbarrier_arrive")),
-    (
-        f"mbarrier.arrive.expect_tx(.release)?(.cta)?{_B64} O,[A],B",
-        _on_barrier("__ptx_mbarrier_arrive", 1),
-    ),
+    (f"mbarrier.arrive.expect_tx(.release)?(.cta)?{_B64} O,[A],B", _on_barrier("__ptx_mbarrier_arrive", 1)),
     (f"mbarrier.expect_tx(.relaxed)?(.cta)?{_B64}[A],B", _on_barrier("__ptx_mbarrier_expect")),
     (f"{{.reg .pred P;{_TEST}selp.(b32|u32|s32) O,1,0,P;}}", _on_barrier("__ptx_mbarrier_test")),
-    (
-        f"{{.reg .pred P;{_PARITY}selp.(b32|u32|s32) O,1,0,P;}}",
-        _on_barrier("__ptx_mbarrier_test_parity"),
-    ),
-    (
-        "cp.async.bulk.shared::(cluster|cta).global.mbarrier::complete_tx::bytes[A],[B],C,[D]",
-        _bulk_copy,
-    ),
+    (f"{{.reg .pred P;{_PARITY}selp.(b32|u32|s32) O,1,0,P;}}", _on_barrier("__ptx_mbarrier_test_parity")),
+    ("cp.async.bulk.shared::(cluster|cta).global.mbarrier::complete_tx::bytes[A],[B],C,[D]", _bulk_copy),
     ("cp.async.bulk.global.shared::cta.bulk_group[A],[B],C", _bulk_store),
     ("cp.async.bulk.commit_group", _plain("__bulk_commit")),
     ("cp.async.bulk.wait_group A", _plain("__bulk_wait", 0)),
@@ -127,7 +118,7 @@ _FORMS: list[tuple[str, _Maker]] = [
     ("fence.proxy.async(.shared::cta|.global)?", _plain("__proxy_fence")),
     ("fence.mbarrier_init.release.cluster|griddepcontrol.(wait|launch_dependents)", _nothing),
     ("{.reg .u64 T;cvta.to.shared.u64 T,A;cvt.u32.u64 O,T;}", _address),
-]
+]  # fmt: skip
 # A loop around a wait, by a token or by a parity.
 _LOOP = f"{{.reg .pred P;L:{_TEST}@P bra(.uni)? E;bra(.uni)? L;E:}}"
 _LOOPS = [
@@ -168,11 +159,8 @@ def assembly(p: StatementParser) -> ast.Statement:
             _operands(p, operands)
     p.need(")", " at the end of this assembly")
     p.need(";", " behind this assembly")
-    text = (
-        re.sub(r" ?([,;\[\]{}@]) ?", r"\1", re.sub(r"\s+", " ", text))
-        .strip(" ;")
-        .replace(": ", ":")
-    )
+    text = re.sub(r" ?([,;\[\]{}@]) ?", r"\1", re.sub(r"\s+", " ", text))
+    text = text.strip(" ;").replace(": ", ":")
     for known, name in _WAITS:
         found = known.fullmatch(text)
         if found is not None:

@@ -22,13 +22,7 @@ PYTHON = dict.fromkeys(
 _ASSIGNMENTS = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="}
 _CONSTANTS = {"true": (1, BOOL), "false": (0, BOOL), "nullptr": (0, None), "NULL": (0, None)}
 _CASTS = {"static_cast", "reinterpret_cast", "const_cast"}
-_ASSEMBLY = (
-    "inline assembly (PTX) is not supported: write what it does in CUDA C, such as __shfl_sync(), __ldg() or "
-    "__syncwarp()"
-)
 _REFUSED = {
-    "asm": _ASSEMBLY,
-    "__asm__": _ASSEMBLY,
     "new": "'new' is not supported: allocate from the host",
     "delete": "'delete' is not supported",
     "dynamic_cast": "'dynamic_cast' is not supported",

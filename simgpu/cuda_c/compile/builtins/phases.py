@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -88,11 +87,8 @@ def _arrive(drop: bool, c: Context, node: CallExpr, used: bool) -> Expr:
     c.work(2)
 
     def evaluate(t: Team, m: Mask) -> Any:
-        times, nbytes = (
-            [*[e.run(t, m) for e in numbers], np.int32(1), np.int32(0)][:2]
-            if len(numbers) != 1
-            else (numbers[0].run(t, m), np.int32(0))
-        )
+        said = [e.run(t, m) for e in numbers]
+        times, nbytes = *said, *(np.int32(1), np.int32(0))[len(said) :]
         region, a, words = reach_barrier(t, m, bar.run(t, m), site)
         given = numbers_of(m, times).astype(np.int64), numbers_of(m, nbytes).astype(np.int64)
         return m.spread(phases_of(t).arrive(region, a, words, *given, drop))
@@ -184,7 +180,6 @@ def _group_copy(c: Context, node: CallExpr, used: bool) -> Expr:
     return typed_value(c, types.VOID, evaluate, node.at, [to, source, size, rank, count, bar])
 
 
-_Maker = Callable[[Context, CallExpr, bool], Expr]
 PHASE_FUNCTIONS: dict[str, BuiltinHandler] = {
     "__mbarrier_init": fenced(_init, behind=False),
     "__mbarrier_arrive": fenced(partial(_arrive, False), behind=False),

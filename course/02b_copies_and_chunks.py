@@ -174,7 +174,7 @@ agt.compare_timelines(
 # %% [markdown] id=pinned-on-a-gpu-read
 # That was an expensive thing to forget: 1707 µs instead of 538. In the upper picture, each upload keeps Python busy for some 240 µs. So by the time the next chunk sets out, the one before is already back, and the two directions never overlap. The uploads themselves are slower, too: 186 µs each instead of about 80.
 #
-# And here our model is wrong. It lets the upload begin only when the call is over, and so the two together take 500 µs. The real driver copies piece by piece, and while it copies one piece, the one before may already travel to the device. So the upload begins during the call, and the two together take about 265.
+# And here our model is wrong, twice. Its call takes nearly double what an H200's does, and it lets the upload begin only when the call is over, so the two together take 500 µs. The real driver copies piece by piece, and while it copies one piece, the one before may already travel to the device. So the upload begins during the call, and the two together take about 265.
 
 # %% id=pinned-on-a-gpu-check tags=asserts
 pair = pageable_h200, pinned_h200
@@ -528,7 +528,7 @@ check("02b-chunked-overlap", pipeline)
 # %% [markdown] id=challenge
 # ## Challenge: there and back
 #
-# Back to the question from the top. You've seen one answer, four chunks in 401 µs, and now you'll beat it. `data` are four million readings in pinned memory. `process(part)` is an operation that takes some of them to the device, works on them and brings them back. Return the results of all parts in a list, in order, as arrays or as handles that are ready. As it stands, this takes 620 µs. Get below 385. (With parts of different sizes, 376 is possible.)
+# Back to the question from the top. You've seen one answer, four chunks in 401 µs, and now you'll beat it. `data` are four million readings in pinned memory. `process(part)` is an operation that takes some of them to the device, works on them and brings them back. Return the results of all parts in a list, in order, as arrays or as handles that are ready. As it stands, this takes 620 µs. Get below 385. (With parts of different sizes, 376 is possible. Where would you want the small ones?)
 
 # %% id=02b-challenge starter
 def there_and_back(process, data):

@@ -283,7 +283,7 @@ reveal("02c-faster", truth, counted, times=times)
 # %% id=02c-faster told truth=more
 # So it's {times:.1f} times as fast. With tiles, a warp asks 16 times less often, but each time it gets four sectors instead of two, because it reads two rows of 16 numbers. That's why it's 8 times fewer sectors, and not 16.
 #
-# And most of the naive kernel's sectors never leave the multiprocessor, because the cache still holds them. A block needs 16 rows of `a` and 16 columns of `b` in any case, and that's about 17 million sectors for all blocks, with tiles or without. (For the naive kernel the microscope finds fewer that are new, because it follows only some of the warps.) What tiles really save is instructions: about half of them. Count before you tune.
+# And most of the naive kernel's sectors never leave the multiprocessor, because the cache still holds them. A block needs 16 rows of `a` and 16 columns of `b` in any case, and that's about 17 million sectors for all blocks, with tiles or without. (For the naive kernel the microscope finds fewer that are new, because it follows only some of the warps.) What tiles save in our model is instructions: about half of them. (A real H200 gains 1.5 times, too. [Chapter 20](20_the_ladder.ipynb) measures it for 4096 x 4096, and finds what holds the kernel up next.) Count before you tune.
 
 # %% id=faster-check tags=asserts
 assert asked == 16512

@@ -677,7 +677,7 @@ draw_steps(*THREE_MEET)
 # |---|---|---|
 # | `atomicAdd(arrived, 0)` | no | 1.05 µs |
 # | a `volatile` read | no | 0.98 µs |
-# | the `load` of a `cuda::atomic_ref`, for new code ([12](12_async_inside_a_kernel.ipynb) ends with it) | yes | 0.84 µs, by the instructions it's compiled to |
+# | the `load` of a `cuda::atomic_ref`, for new code ([12](12_async_inside_a_kernel.ipynb) ends with it) | yes, unless it's relaxed | 0.84 µs, by the instructions it's compiled to |
 #
 # Waiting by looking is called *spinning*. If you expect to wait long, let the thread sleep between two looks, by `__nanosleep(100)`, so that it leaves its processor to others. Our meetings are short, and a nap would make them 10 % longer. A GPU has no Stop button, so our spins give up after ten million looks, by `__trap()`, which ends the kernel with an error.
 

@@ -679,7 +679,7 @@ __device__ int serve(int n, const int* boil, const int* steep, const int* limit,
 # `int rounds = run_all(tables, n);`. Behind it, a guest of table `k` had tea if `tables[k].a.winner == 0`, and the other one if `tables[k].b.winner == 0`.
 
 # %% id=12-timeout explanation
-# A table is a join of selects of teas, each of which is two timers, and `run_all` knows nothing of that. It calls `poll`, and every layer passes the call on. The compiler makes one flat function of it all, so nesting costs nothing when it runs.
+# A table is a join of selects of teas, each of which is two timers, and `run_all` knows nothing of that. It calls `poll`, and every layer passes the call on. The compiler usually makes one flat function of it all, so nesting costs next to nothing when it runs.
 
 # %% id=12-timeout-check
 check("12-timeout", SERVE)

@@ -3,7 +3,7 @@
 # %% [markdown] id=title
 # # The ladder
 #
-# On an H200, NVIDIA's library multiplies two matrices of 4096 x 4096 floats in 2.8 ms. The kernel that everybody writes first takes 277.
+# On an H200, NVIDIA's library multiplies two matrices of 4096 x 4096 floats in 2.7 ms. The most innocent kernel that one can write takes 277.
 #
 # **How much of that factor of a hundred can you get back, with kernels that fit on a page?**
 #
@@ -35,7 +35,7 @@ agt.use("sim")
 # %% [markdown] id=first
 # ## Who stands beside whom
 #
-# `rung` has the kernels. They're whole, but for edges: the side of a matrix has to be a multiple of the tile. Products may be fused with their sums here, as a compiler does unless it's told otherwise.
+# `rung` has the kernels, and `print(rung("warps").source)` shows one. They're whole, but for edges: the side of a matrix has to be a multiple of the tile. Products may be fused with their sums here, as a compiler does unless it's told otherwise.
 
 # %% id=naive-source
 print(rung("naive").source)
@@ -112,7 +112,7 @@ def per_product():
 reveal("20-shared", truth, lambda: stairs("naive", "coalesced", "shared"), per_product, faster=faster)
 
 # %% id=20-shared told truth=two
-# {faster:.1f} times. The cache had answered most of those loads already. And look at the inner loop: for one multiply-add, it reads two numbers from shared memory. An SM can do 128 multiply-adds in a clock, four warps' worth, but it serves one warp's read of shared memory. So most of its arithmetic stands idle. From here on, the enemy is called *shared memory*.
+# {faster:.1f} times. The cache had answered most of those loads already. And look at the inner loop: for one multiply-add, it reads two numbers from shared memory. An SM of the H200 can do 128 multiply-adds in a clock, four warps' worth, but it serves one warp's read of shared memory. So most of its arithmetic stands idle. (nvcc does a little better than the source says. It reads four neighbours of `tile_a` at once, which leaves 1.25 reads for each product.) From here on, the enemy is called *shared memory*.
 
 # %% id=shared-check tags=asserts
 assert asked == 32
@@ -127,7 +127,7 @@ assert tiled.bound == "shared"
 # %% [markdown] id=exercise-own
 # ### Exercise: four by four
 #
-# Write it with 4 x 4 elements a thread. A block has 256 threads, and computes 64 x 64 elements from tiles of 64 x 16 and 16 x 64. `n` is a multiple of 64. Thread `me` owns the four rows from `me / 16 * 4` and the four columns from `me % 16 * 4`.
+# Write it with 4 x 4 elements a thread. A block has 256 threads, and computes 64 x 64 elements from tiles of 64 x 16 and 16 x 64; `blockIdx.y` counts down the rows, `blockIdx.x` along the columns. `n` is a multiple of 64. Thread `me` owns the four rows from `me / 16 * 4` and the four columns from `me % 16 * 4`.
 
 # %% id=20-own starter
 own = agt.Kernel(r"""
@@ -218,7 +218,7 @@ reveal(
 )
 
 # %% id=20-passes told truth=4
-# Sixteen different columns, each eight further on than the one before: they fall into the banks 0, 8, 16 and 24, four into each. So a read takes four passes. That of `tile_a` takes two, and the microscope counts {each:.1f} extra passes for each access. Eight times fewer reads have made it {faster:.1f} times as fast.
+# Sixteen different columns, each eight further on than the one before: they fall into the banks 0, 8, 16 and 24, four into each. So a read takes four passes. That of `tile_a` takes two, and the microscope counts {each:.1f} extra passes for each access. Eight times fewer reads have made it {faster:.1f} times as fast. (All this is counted in the kernel as it's written. nvcc sees that neighbours are read, and reads four at once.)
 
 # %% id=passes-check tags=asserts
 assert passes == 4
@@ -262,7 +262,7 @@ extern "C" __global__ void turn(int n, const float* x, float* y)
 # `tile[x][y]`, for 32 values of x, is a column, and all its numbers lie in one bank, since rows are 32 numbers long. So make them 33 long.
 
 # %% id=20-turn explanation
-# One column that nobody uses moves each row on by a bank. The tiles of the next rungs have rows of 132 numbers for the same reason.
+# One column that nobody uses moves each row on by a bank. From `warps` on, the tiles of `a` have rows of 132 numbers for the same reason.
 
 # %% id=20-turn-check
 check("20-turn", turn)
@@ -270,7 +270,7 @@ check("20-turn", turn)
 # %% [markdown] id=wide-text
 # ## Four at a time
 #
-# The rung `wide` reads and writes four numbers at once, as `float4`. For that, a thread's numbers have to lie side by side, and those of `a` lie in a column. So `a` is turned on its way into shared memory.
+# The rung `wide` fetches, reads and writes four numbers at once, as `float4`. For that, a thread's numbers have to lie side by side, and those of `a` lie in a column. So `a` is turned on its way into shared memory. On the H200, nearly all of the gain is in the fetching: for a tile, a thread of `registers` has eight loads and eight stores, each with an address to work out, and one of `wide` has two loads.
 
 # %% id=wide-source
 print(rung("wide").source)
@@ -330,7 +330,7 @@ check("20-four", four)
 # %% [markdown] id=warps-text
 # ## Two ideas about order
 #
-# The rung `warps` changes nothing but who computes what: a warp owns 64 x 32 elements, so that what its threads read lies close together, in banks of their own.
+# The rung `warps` changes nothing but who computes what: a warp owns 64 x 32 elements. Its threads stand in eight rows of four, so for each product it reads 64 numbers of a column of `a` and 32 of a row of `b`. These lie side by side, and nobody meets in a bank.
 #
 # Then comes an idea that you know from copies and kernels. In each step, `warps` fetches, waits, computes and waits again. While a block waits for global memory, it computes nothing. `ahead` has **two** tiles of each. It keeps the next numbers in registers while it multiplies the last ones:
 #
@@ -450,10 +450,10 @@ check("20-ahead", ahead)
 # __syncthreads();            // and everybody's
 # ```
 #
-# `copies` is `larger` with this instead of the registers, and nothing else.
+# `copies` is `larger` with this instead of the registers. (One more thing differs. Since `a` is turned on its way, its numbers are copied one by one.)
 
 # %% id=20-copies guess
-# How fast is it on the H200, beside `larger`?
+# How fast is it on the H200 at 4096 x 4096, beside `larger`?
 #
 # - `much`: at least a quarter faster
 # - `tenth`: about a tenth faster
@@ -466,12 +466,12 @@ truth = "much" if gain > 1.2 else "tenth" if gain > 1.03 else "same" if gain > 0
 reveal("20-copies", truth, lambda: stairs("warps", "ahead", "larger", "copies"), gain=gain)
 
 # %% id=20-copies told truth=same
-# {gain:.2f} times as fast. What they hide was hidden already, by the numbers in registers. They save registers, and with these one can do something: larger tiles, or more of them on their way.
+# {gain:.2f} times as fast, and at 1024 x 1024 it's a tenth slower. Most of what they could hide was hidden already, by the numbers in registers, and there are more copies than there were loads. But they need no registers, and with these one can do something: larger tiles, or more of them on their way.
 
 # %% [markdown] id=top-text
 # ## The last rung
 #
-# `top` does. A block computes 128 x 256 elements, in stages of 49,664 bytes, and reads the numbers for the next product while it computes this one. Every index is an `int`.
+# `top` does. A block computes 128 x 256 elements, in two stages of 24,832 bytes, and reads the numbers for the next product while it computes this one. Every index is an `int`.
 
 # %% id=top-source
 print(rung("top").source)
@@ -484,7 +484,7 @@ sign = 100 * ms("top") / ms("top unsigned")
 reveal("20-sign", f"{sign:.0f}", lambda: stairs("top", "top unsigned"), sign=sign)
 
 # %% id=20-sign told truth=92
-# {sign:.0f} %. In C, a sum of `int` never overflows, or else the program is wrong, and so the compiler may work with addresses and add to them. A sum of `unsigned` wraps around, and has to be computed as it stands. That's a few instructions more, and 244 registers for each thread instead of 208. We found it by accident, when everything else was right and a tenth was missing.
+# {sign:.0f} %. In C, a sum of `int` never overflows, or else the program is wrong, and so the compiler may work with addresses and add to them. A sum of `unsigned` wraps around, and has to be computed as it stands. That's a few instructions more, and 244 registers for each thread instead of 208. We found it by accident, when everything else was right and the last 8 % were missing.
 
 # %% id=20-share guess
 # And how does `top` stand beside cuBLAS, at 8192 x 8192?
@@ -510,7 +510,7 @@ reveal(
 )
 
 # %% id=20-share told truth=ahead
-# It has {small:.0%} of cuBLAS's speed at 2048, {middle:.0%} at 4096 and {large:.0%} at 8192. (At 8192 that's 52 of the 67 TFLOP/s that the data sheet promises.) Don't be too proud. cuBLAS has a kernel for each shape, and ours only takes multiples of 256. It didn't use its tensor cores for this either, since those would round the numbers.
+# It has {small:.0%} of cuBLAS's speed at 2048, {middle:.0%} at 4096 and {large:.0%} at 8192. (At 8192 that's 52 of the 67 TFLOP/s that the data sheet promises.) Don't be too proud. cuBLAS has a kernel for each shape, and ours only takes multiples of 256. And we didn't allow it TF32, which rounds to 10 bits, and is several times as fast.
 
 # %% id=top-check tags=asserts
 from statistics import geometric_mean
@@ -523,7 +523,7 @@ assert rung("larger").lines <= 50
 # %% [markdown] id=small-text
 # ## And for small matrices?
 #
-# All this was for large ones. At 256 x 256 the order turns around. `top` has two blocks there, and `registers` four, which can't keep 132 SMs busy.
+# All this was for large ones. At 256 x 256 the large tiles lose what they've won. `top` has two blocks there, and `registers` four, which can't keep 132 SMs busy.
 
 # %% id=small
 for name in ("naive", "coalesced", "shared", "registers", "ahead", "top"):
@@ -611,7 +611,7 @@ check("20-challenge", small)
 # %% [markdown] id=tensor-text
 # ## Other numbers
 #
-# There's one more rung, for halves. `tensor` takes these and adds up floats on the **tensor cores**, where a warp multiplies two pieces of 16 x 16 by one call. It does in 0.42 ms what took `top` 2.76, and yet it has only half of cuBLAS's speed for halves. cuBLAS uses instructions of this GPU's generation that four warps give together, and copies of whole tiles. `nvcuda::wmma`, which works on every GPU since 2017, doesn't know them.
+# There's one more rung, for halves. `tensor` takes these and adds up floats on the **tensor cores**, where a warp multiplies two pieces of 16 x 16 by one call. It does in 0.42 ms what took `top` 2.76, and yet it has only half of cuBLAS's speed for halves. cuBLAS uses instructions of this GPU's generation that four warps give together, and copies of whole tiles. `nvcuda::wmma`, which works on every GPU since Volta, has neither.
 
 # %% id=tensor
 print(f"tensor: {ms('tensor'):.2f} ms, {share('tensor'):.0%} of cuBLAS for halves")
@@ -622,7 +622,7 @@ print(f"tensor: {ms('tensor'):.2f} ms, {share('tensor'):.0%} of cuBLAS for halve
 # - Count before you time: sectors for each load, reads of shared memory for each product, conflicts, barriers. The largest of these is what holds you up, and the next idea has to be about that one.
 # - Each floor has the same cure. What's fetched from below is kept, and used as often as there's room for: tiles in shared memory, sums and fragments in registers.
 # - Two tiles need one barrier a step. Whoever reads the next numbers early doesn't wait for them.
-# - Asynchronous copies don't make a kernel faster whose latency is hidden already. They free registers.
+# - Asynchronous copies hardly make a kernel faster whose latency is hidden already. They free registers.
 # - The last tenth is found by measuring, and not by thinking.
 #
 # Words are in the [glossary](../docs/glossary.md). **Next:** what does a warp do while it waits? [21_inside_one_sm](21_inside_one_sm.ipynb)
@@ -697,7 +697,7 @@ extern "C" __global__ void rows(int n, const float* x, float* y)
 check("20-rows", rows)
 
 # %% [markdown] id=attention-text
-# `attention.cu`, beside the rungs, does this with tiles of keys and values that come by asynchronous copies. Without tensor cores, for 64 heads of 4,096 tokens on the H200, it's as fast as this beside PyTorch's memory-efficient kernel:
+# `attention.cu`, beside the rungs, does this with tiles of keys and values that come by asynchronous copies. For 64 heads of 4,096 tokens on the H200, it's as fast as this beside PyTorch's memory-efficient kernel:
 
 # %% id=attention
 from asyncgpu_course.ladder import attention_share
@@ -706,7 +706,7 @@ for head in (64, 128):
     print(f"heads of {head}: {attention_share(head):.0%}")
 
 # %% [markdown] id=attention-after
-# With heads of 64 it's ahead, and with heads of 128 it isn't: the sums of a query no longer fit beside everything else, so a thread has half as many, and reads more for each product. The enemy has the same name as on the third rung.
+# With heads of 64 it's ahead, and with heads of 128 it isn't. Ours does 40 TFLOP/s with either. PyTorch's does 35 with heads of 64, and 45 with heads of 128. It makes three products of shorter numbers of each, on the tensor cores, and ours doesn't use these.
 
 # %% id=attention-check tags=asserts
 assert attention_share(64) > 1 > attention_share(128) > 0.8

@@ -71,30 +71,28 @@ for warps in (1, 2, 4):
     print(f"{warps} warps on each SM: {us_of(total, warps):6.1f} µs")
 
 # %% id=draw-by-warps tags=helpers
-H200_US = 166.9, 82.5, 42.2, 21.9, 11.6, 6.5, 4.2  # `total` on a real one, 1 to 64 warps
-
-
 def draw_by_warps(**kernels):
     """What a kernel takes, by the number of warps on each SM."""
     warps, told = [1, 2, 4, 8, 16, 32, 64], []
+    measured = 166.9, 82.5, 42.2, 21.9, 11.6, 6.5, 4.2  # of `total`, on an H200
     figure, axes = plt.subplots(figsize=(7, 3.6), layout="constrained")
     for (name, kernel), marker in zip(kernels.items(), "os"):
         us = [us_of(kernel, n) for n in warps]
         axes.plot(warps, us, marker=marker, label=name)
         told.append(f"{name}: {', '.join(f'{t:.1f}' for t in us)}")
-    axes.plot(warps, H200_US, "k+", ms=10, label="total, measured on an H200")
-    axes.axhline(NUMBERS * 4 / 3.9e6, color="0.5", linestyle="--", label="L2 at its limit")
+    axes.plot(warps, measured, "k+", ms=10, label="total, measured on an H200")
+    axes.axhline(NUMBERS * 4 / 3.9e6, color="0.5", linestyle="--", label="our L2 at its limit")
     axes.set(xscale="log", yscale="log", xlabel="warps on each SM", ylabel="µs")
     axes.set_xticks(warps, warps)
     axes.set_yticks([5, 10, 20, 50, 100], [5, 10, 20, 50, 100])
     axes.minorticks_off()
     axes.legend(loc="upper right")
     told = "; ".join(told)
-    shown(figure, f"µs for 1, 2, 4, ... 64 warps on each SM. {told}. Measured: {H200_US}.")
+    shown(figure, f"µs for 1, 2, 4, ... 64 warps on each SM. {told}. Measured: {measured}.")
     print(told)
 
 # %% [markdown] id=one-warp-text
-# With one warp on each SM, hardly anything happens. The warp asks for 128 bytes, waits, adds, and asks again. With two, one waits beside the other, and it takes half the time. That's how a GPU hides latency: an SM has room for 64 warps, and each clock its schedulers take some that have what they need. It's an event loop, made of silicon, and changing from one warp to another takes no time at all, since each warp has its registers to itself.
+# With one warp on each SM, hardly anything happens. The warp asks for 128 bytes, waits, adds, and asks again. With two, one waits beside the other, and it takes half the time. That's how a GPU hides latency: an SM of the H200 has room for 64 warps, and each clock its schedulers take some that have what they need. It's an event loop, made of silicon, and changing from one warp to another takes no time at all, since each warp has its registers to itself.
 
 # %% id=21-full guess within=0.15
 # How many µs does it take with 64 warps? (The numbers lie in the L2 cache, which delivers some 3,900 GB/s in our model, and there are 17 MB of them.)
@@ -106,7 +104,7 @@ full = us_of(total, 64)
 reveal("21-full", f"{full:.1f}", lambda: draw_by_warps(total=total))
 
 # %% id=21-full told truth=5.1
-# A 64th of 160 would be 2.5. But from some 32 warps on, the memory has all it can deliver, and further warps wait for it. What it takes is **Little's law**: what has to be under way is the bandwidth times the latency. A turn takes 0.155 µs, times 3,900 GB/s is 600 KB, or 4.6 KB for each SM. A warp has 128 bytes under way, so it takes 36 warps.
+# A 64th of 160 would be 2.5. But the memory only delivers so much. What it takes is **Little's law**: what has to be under way is the bandwidth times the latency. A turn takes 0.155 µs, times 3,900 GB/s is 600 KB, or 4.6 KB for each SM. A warp has 128 bytes under way, so it takes 36 warps at least, and more gain little. (The H200's last cross is below the line: the line is our model's.)
 
 # %% id=full-check tags=asserts
 assert 155 < us_of(total, 1) < 165
@@ -151,7 +149,7 @@ assert 38 < alone < 50
 assert pairs[16] < full
 
 # %% [markdown] id=occupancy-text
-# That's good to know, because warps need room. An SM has 65,536 registers, and a thread has up to 255. The part of the 64 places that's taken is called **occupancy**.
+# That's good to know, because warps need room. This SM has 65,536 registers, and a thread has up to 255. The part of the 64 places that's taken is called **occupancy**.
 
 # %% id=21-room guess
 # On the last rung of chapter 20, a thread needs 208 registers, and a block has 256 threads. How many warps can an SM hold of it?
@@ -281,7 +279,7 @@ after_one, after_both = (
 reveal("21-groups", " ".join(after_both), first=" and ".join(after_one))
 
 # %% id=21-groups told truth="A B C"
-# The first wait is for all groups but the last one: {first}. The empty group is a group, too, so the second wait is for all but that one. This is how a loop ends whose last turns have nothing more to fetch: they commit nothing, and the number in `wait_prior` stays the same.
+# The first wait is for all groups but the last one: {first}. The empty group is a group, too, so the second wait is for all but that one. This is how a loop ends whose last turns have nothing more to fetch: they commit an empty group, and the number in `wait_prior` stays the same.
 
 # %% [markdown] id=mistakes-text
 # It also brings new mistakes. A thread that waits has waited for *its own* copies. What others copied is there when they've waited, too, and you've met them at a barrier. On a GPU all of this often goes well. Here it doesn't:
@@ -361,7 +359,7 @@ extern "C" __global__ void smooth(int n, const float* x, float* y)
 # Two barriers: one behind the wait, so that everybody's copies are there, and one behind the computing, so that nobody starts a copy into a tile that others still read.
 
 # %% id=21-next-tile explanation
-# The microscope finds no trip to global memory any more that a warp waits for in the middle of its work.
+# The next tile is on its way while this one is computed, so a warp hardly waits for it.
 
 # %% id=21-next-tile-check
 check("21-next-tile", smooth)
@@ -384,12 +382,12 @@ check("21-next-tile", smooth)
 # bar.wait(std::move(token));        // now everybody has done theirs
 # ```
 #
-# The token is a **future** of the phase: with the last arrival, the phase is over, everybody who waits goes on, and the next phase has begun. In chapter 12 a future had to be polled, because nobody rings when a word of global memory changes. Here somebody does. The barrier is a piece of hardware's own, and a warp that waits at it is put aside until it's over.
+# The token is a **future** of the phase: with the last arrival, the phase is over, everybody who waits goes on, and the next phase has begun. In chapter 12 a future had to be polled, because nobody rings when a word of global memory changes. Here somebody may. From Ampere on, the barrier is a word of shared memory in which the hardware counts, and from Hopper on a warp that waits at it may be put aside for a while. Before that, `wait` polls, too.
 
 # %% [markdown] id=exercise-meanwhile
 # ### Exercise: meanwhile
 #
-# Each thread puts a number into shared memory, and needs the number of the thread opposite. It also has something of its own to compute, `own(v)`, which takes a while and needs nobody. Don't let anybody wait before that's done: arrive first, then compute, then wait. (All 64 threads are in one block.)
+# Each thread puts a number into shared memory, and needs the number of the thread opposite. It also has something of its own to compute, `own(v)`, which takes a while and needs nobody. Don't let anybody wait before that's done: arrive first, then compute, then wait. (All 64 threads are in one block. One `__syncthreads()` is allowed, behind `init`.)
 
 # %% id=21-meanwhile starter
 meanwhile = agt.Kernel(r"""
@@ -569,7 +567,7 @@ check("21-handover", handover)
 # %% [markdown] id=pay-text
 # ## When does it pay?
 #
-# Not always. In chapter 20, asynchronous copies alone brought nothing over numbers that were read early into registers, and in `total`, 64 warps did all that was needed without any trick. They pay where registers are what you lack, where a tile has to be deep, and where few warps do a lot. Somebody always has to be under way. The question is only who.
+# Not always. In chapter 20, asynchronous copies alone brought next to nothing over numbers that were read early into registers, and in `total`, 64 warps did nearly all that was needed without any trick. They pay where registers are what you lack, where a tile has to be deep, and where few warps do a lot. Somebody always has to be under way. The question is only who.
 
 # %% [markdown] id=key-points
 # ## Key points

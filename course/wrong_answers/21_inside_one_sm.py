@@ -41,7 +41,7 @@ extern "C" __global__ void dot(int n, const float* x, const float* w, float* out
 # + if (me == 0) out[me] = sum;
 
 
-# %% id=21-next-tile cause="let the copies be asynchronous"
+# %% id=21-next-tile cause="let the copies be asynchronous, by"
 smooth = agt.Kernel(r"""
 extern "C" __global__ void smooth(int n, const float* x, float* y)
 {
@@ -180,3 +180,8 @@ extern "C" __global__ void meanwhile(const float* x, float* y)
 # %% id=21-handover cause="should be"
 # - sum += place[k % 2][31 - lane];
 # + sum += place[k % 2][lane];
+
+
+# %% id=21-meanwhile cause="should be"
+# - y[me] = mine + shared[63 - me];
+# + y[me] = mine + shared[me];

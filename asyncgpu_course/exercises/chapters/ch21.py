@@ -27,7 +27,7 @@ def check_under_way(mine: Any, _model: Any) -> None:
 
 
 def check_next_tile(mine: Any, _model: Any) -> None:
-    """The sums are right, each tile is fetched once, by an asynchronous copy."""
+    """The sums are right, and no thread waits for a tile that it could have asked for earlier."""
     kernel = as_kernel(mine, "smooth")
     for tiles, blocks in ((8, 2), (1, 2), (7, 3), (9, 1)):
         x = whole_numbers(tiles, tiles * 256)
@@ -37,10 +37,8 @@ def check_next_tile(mine: Any, _model: Any) -> None:
             got, report = looked_at(kernel, [len(x), x], (len(x),), grid=blocks, block=256)
             equal(got, right)
     trips = report.counts.chain_load_rounds
-    cause = f"with 9 tiles for a block, a thread waits for memory {trips} times: let the copies be "
-    must(trips == 0, cause + "asynchronous, by `__pipeline_memcpy_async`")
-    asked = report.counts.global_load_requests / (9 * 256 / 32)
-    must(asked <= 1, f"each number is fetched {asked:.1f} times, and once is enough")
+    cause = f"with 9 tiles for a block, a thread waits for memory {trips} times, and 5 are enough: let the "
+    must(trips <= 5, cause + "copies be asynchronous, by `__pipeline_memcpy_async`, and ahead")
 
 
 def check_meanwhile(mine: Any, _model: Any) -> None:
@@ -54,10 +52,10 @@ def check_meanwhile(mine: Any, _model: Any) -> None:
     equal(got, own + x[::-1])
     code = re.sub(r"//[^\n]*|/\*.*?\*/", "", kernel.source, flags=re.DOTALL)
     begin = code.find("__global__")
-    arrive, compute, wait = (code.find(what, begin) for what in (".arrive(", "own(", ".wait("))
+    arrive, compute = code.find(".arrive(", begin), code.find("own(", begin)
+    waits = re.search(r"\.(try_)?wait(_parity)?\(", code[max(compute, 0) :])
     must(arrive > 0, "nobody arrives anywhere: take a `barrier`, call `arrive()`, and later `wait`")
-    must(wait > 0, "nobody waits for the phase: hand the token that `arrive` gave to `wait`")
-    must(arrive < compute < wait, "call `arrive()` before `own`, and `wait` behind it")
+    must(arrive < compute and waits is not None, "call `arrive()` before `own`, and `wait` behind it")
     _met_once(report.counts.barriers - 1)  # besides the phase
 
 

@@ -7,7 +7,7 @@ gives. NumPy's float64 has room for all of this: products of two halves have 22 
 
 How many products, how many bits, and that the exponent of a product is the sum of its factors' was found by
 asking an H200 with CUDA 13. Of 60 ways to do it, this one alone has all of 327,680 results to the last bit:
-halves and bfloat16 in all three shapes, sums that cancel, that are tiny, and that are of all sizes.
+halves in all three shapes and bfloat16 in one, sums that cancel, that are tiny, and that are of all sizes.
 """
 
 from __future__ import annotations

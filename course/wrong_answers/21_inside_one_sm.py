@@ -185,3 +185,9 @@ extern "C" __global__ void meanwhile(const float* x, float* y)
 # %% id=21-meanwhile cause="should be"
 # - y[me] = mine + shared[63 - me];
 # + y[me] = mine + shared[me];
+
+
+# %% id=21-meanwhile cause="times at a `__syncthreads()`"
+# - bar.wait(std::move(token));
+# + bar.wait(std::move(token));
+# + __syncthreads();

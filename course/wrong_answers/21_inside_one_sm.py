@@ -191,3 +191,8 @@ extern "C" __global__ void meanwhile(const float* x, float* y)
 # - bar.wait(std::move(token));
 # + bar.wait(std::move(token));
 # + __syncthreads();
+
+
+# %% id=21-next-tile cause="should be"
+# - y[t * 256 + me] = full[(me + 255) % 256] + full[me] + full[(me + 1) % 256];
+# + y[t * 256 + me] = full[me > 0 ? me - 1 : 0] + full[me] + full[(me + 1) % 256];

@@ -117,7 +117,7 @@ print(f"That took {slow.metrics().makespan:.0f} µs.")
 # `apart=True` is the part that hurts. With it, a simulated cluster charges for each call's trip to another process and back.
 
 # %% id=16-busy guess within=0.5
-# Each of the nine calls has one small thing for the GPU. For how many of these microseconds was it at work?
+# Each of the nine calls has one small thing for the GPU: a batch is 64 digits of 64 pixels, and `w0` has 64 columns. For how many of these microseconds was it at work?
 
 # %% id=16-busy reveal
 calls = [span for span in slow if "sent" in span.detail]
@@ -150,10 +150,10 @@ assert np.allclose(scores, np.maximum(digits.batches[0] @ digits.w0 @ digits.w1,
 # | | takes about |
 # |---|---|
 # | launch a kernel, in the process that has the GPU | 10 to 16 µs |
-# | call a worker in another process, with nothing to do | 1 ms |
+# | call a worker in another process, with nothing to do | 1 ms at best |
 # | send a megabyte along | 2.3 ms more |
 #
-# [Dask](https://distributed.dask.org) carries our recipes to other machines. We measured the last two rows with it, in two processes of one machine (November 2026), and a real cable adds its own time. The 2.3 ms aren't the wire, but packing, copying and unpacking.
+# [Dask](https://distributed.dask.org) carries our recipes to other machines. We measured the last two rows with it, in two processes of one machine (November 2026), and a real cable adds its own time. The millisecond is a call alone on a quiet machine. With a recipe to pack and others under way, we've seen ten, as you will below. The 2.3 ms aren't the wire, but packing, copying and unpacking.
 #
 # Even a call that does nothing costs as much as sixty to a hundred launches. So don't send steps. Send the whole thing.
 
@@ -209,7 +209,7 @@ assert round(slow.metrics().makespan / quick.metrics().makespan) == 8
 assert sum(array.nbytes for array in (batches[0], w0, w1)) == 33_024
 
 # %% [markdown] id=real-text
-# One trip instead of nine. And yet one batch of digits is too small to be worth even that one. Besides, **our simulated cluster counts the trip and the launches, and nothing else.** Between real processes, Python and Dask have to pack the recipe, unpack it, and bring the result. On our machines, a call with this recipe took 5 to 32 ms, part of which was the simulated GPU's arithmetic. So for one worker, these µs are the least that you can hope for. (We'll take the time of two real ones below.)
+# One trip instead of nine. And yet one batch of digits is too small to be worth even that one. Besides, **our simulated cluster counts the trip, the bytes and the launches, and nothing else.** Between real processes, Python and Dask have to pack the recipe, unpack it, and bring the result. On our machines, a call with this recipe took 5 to 32 ms, part of which was the simulated GPU's arithmetic. So for one worker, these µs are the least that you can hope for. (We'll take the time of two real ones below.)
 
 # %% [markdown] id=travels
 # ## What travels along
@@ -428,7 +428,11 @@ def reading(i, there):
 
 # %% id=with-disk
 class WithDisk:
-    """A GPU whose disk needs 2 ms for a batch. (Our clock doesn't count `read`.)"""
+    """A GPU whose disk needs 2 ms for a batch.
+
+    Our clock doesn't count `read`, so the 2 ms pass here, before the trip. The picture
+    shows them behind it, where a worker would read. The end is the same.
+    """
 
     def __init__(self, gpu):
         self.gpu, self.put, self.disk = gpu, gpu.put, asyncio.Lock()
@@ -509,7 +513,7 @@ cross = min(n for n, (here, there) in took.items() if there < here)
 reveal("16-worth", cross, lambda: draw_lines(took, cross))
 
 # %% id=16-worth told truth=6
-# The line of the two next door begins a millisecond higher (the trip), but then it's half as steep, because two GPUs share the batches. So the trip pays, if you have enough to do.
+# The line of the two next door begins a millisecond higher (the trip), but then it's half as steep, because two GPUs share the batches. So on this clock the trip pays, if you have enough to do. Real processes will have a say in it below.
 
 # %% [markdown] id=thirty-two-text
 # ### And with many more?
@@ -680,7 +684,7 @@ check("16-challenge", spread)
 # %% [markdown] id=key-points
 # ## Key points
 #
-# - Calling a worker takes about a millisecond, as long as sixty to a hundred launches. So send a whole chain of work and not its steps.
+# - Calling a worker takes a millisecond at best, as long as sixty to a hundred launches, and ten if processes are busy. So send a whole chain of work and not its steps.
 # - Calls that are under way together share the trip, but not Python's work. Between real processes, a further call costs about as much as the first. So send few recipes, with a lot of work in each.
 # - Ask whether the trip pays. If a further call costs more than its work would at home, you never catch up. Packed together, a batch still has to be worth more than its carrying.
 # - A recipe takes along whatever it refers to, each time that you send it. Put weights on each GPU once, and go on with handles.
@@ -916,7 +920,7 @@ folder.cleanup()  # the files of `read`
 #
 # When a worker dies, every await that needs it raises an error, and no other does. You can send a recipe to somebody else, but the arrays are gone.
 #
-# The course began with a launch for which Python stood and waited, and tonight a worker was lost in the middle of the work, and the work went on. You've written kernels, recipes, schedulers, queues and a ring. If you keep one thing of all that, keep the habit: before you make anything faster, draw its timeline, and ask who waits for whom.
+# The road to here began with a launch for which Python stood and waited, and tonight a worker was lost in the middle of the work, and the work went on. You've written kernels, recipes, schedulers, queues and a ring. Of all that, keep one habit: before you make anything faster, draw its timeline, and ask who waits for whom. You'll need it soon.
 #
 # **Next:** in [17_teach_it_something](17_teach_it_something.ipynb) you teach a small language model a song. Until then, be kind to whoever vacuums.
 

@@ -221,7 +221,7 @@ reveal("18-graph", f"{us['graph']:.0f}", picture, rest=us["graph"] - busy)
 # Above, a row of short calls keeps just ahead of the kernels. Below there's one.
 
 # %% id=18-graph told truth=67
-# The kernels and the copy need what they need. Of the other {rest:.0f} µs, a few are the short gaps between kernels. The rest is the conversation with the host: the wait, Python, and the launch. To get rid of that, you'd have to stop asking.
+# The kernels and the copy need what they need. Of the other {rest:.0f} µs, a few are the short gaps between kernels, and a few more lie between the last kernel and the copy. The rest is the conversation with the host: the wait, Python, and the launch. To get rid of that, you'd have to stop asking.
 
 # %% [markdown] id=stop-asking
 # ### Stop asking
@@ -269,7 +269,7 @@ reveal("18-order", " ".join(sorted(ways, key=ways.get)), picture, in_numbers)
 # Two tokens. Asked, there's a copy and a gap behind each. Queued, there's none. With a while node, the two steps have one more bar between them: the node looks whether to go on.
 
 # %% id=18-order told truth="queued while asked"
-# Nothing beats a full queue, since nobody asks anything. But it runs all steps that you've put there, wanted or not, and a text ends when it ends. A `while` node asks, too. It asks somebody who sits next door.
+# Nothing beats a full queue, since nobody asks anything. (It's the same order on an H200: 51, 55 and 67 µs a token, on 29 November 2026.) But it runs all steps that you've put there, wanted or not, and a text ends when it ends. A `while` node asks, too. It asks somebody who sits next door.
 
 # %% id=order-check tags=asserts
 if device.simulated:
@@ -373,7 +373,7 @@ if device.simulated:
 # | one kernel | 99 |
 
 # %% [markdown] id=h200-token
-# And this is what it looks like there, four tokens by Python and four by a graph that's asked after each. (Profiled, so each call takes longer than in the table.)
+# And this is what it looks like there, four tokens by Python and four by a graph that's asked after each. (These are another run's, under a profiler: some 800 µs a token by Python, and 110 by the graph.)
 
 # %% id=h200-token-run
 recorded = [
@@ -426,7 +426,7 @@ first = next((n for n, name in zip(SLOTS, quickest) if name == "one kernel"), 0)
 reveal("18-cross", first, draw_crowd)
 
 # %% id=18-cross told truth=128
-# A lone block takes as long as 128 of them, each on an SM of its own, so its line is flat. The others fill up, and something else turns around: fused steps are ahead for one conversation, and behind for 128. Each warp works the mean out anew, and by then somebody has to do that work. **Computing more to launch less pays only while the machine is idle.** (PyTorch's peak at eight is what we measured. We haven't looked into why.)
+# A lone block takes as long as 128 of them, each on an SM of its own, so its line is flat. The others fill up, and something else turns around: fused steps are ahead for one conversation, and behind for 128. Each warp works the mean out anew, and by then somebody has to do that work. **Computing more to launch less pays only while the machine is idle.** (We measured PyTorch's peak at eight, and didn't look into it.)
 
 # %% id=crowd-check tags=asserts
 assert quickest == ["fused, a while node"] * 2 + ["fused, a while node", "one kernel"]
@@ -435,10 +435,10 @@ assert H200["fused, a while node"][3] > H200["a while node"][3]
 # %% [markdown] id=memory
 # ## A memory that grows
 #
-# To find token 65, the attention of each layer compares it with all 64 before it. For this it needs two vectors of each of them, the **key** and the **value**. They depend on nothing that comes later, so they can be kept: that's the **KV cache**. Suppose that we had none, and had to send all tokens so far through the layers again for every new one.
+# To find token 65, the attention of each layer compares token 64 with all that are there, itself included. For this it needs two vectors of each of them, the **key** and the **value**. They depend on nothing that comes later, so they can be kept: that's the **KV cache**. Suppose that we had none, and had to send all tokens so far through the layers again for every new one.
 
 # %% id=18-kept guess within=0.02
-# A text of 64 tokens, from the first to the last: how many tokens go through the layers without a cache?
+# A text grows from one token to 64, with a step at each length, the last one included. How many tokens go through the layers in all, without a cache?
 
 # %% id=kept-drawing tags=helpers
 def draw_kept(tokens=16):
@@ -478,7 +478,7 @@ reveal("18-kept", without, draw_kept)
 keys = model.layers * 2 * model.size * 4
 weights = sum(w.nbytes for w in model.weights.values())
 print(f"{keys:,} bytes a token, {weights / 1e6:.1f} MB of weights")
-print(f"From {weights // keys:,} tokens on, the memory is larger than the model.")
+print(f"From {weights // keys + 1:,} tokens on, the memory is larger than the model.")
 
 # %% id=memory-check tags=asserts
 assert keys == 3072
@@ -545,7 +545,7 @@ with agt.using("sim"):
         print(error)
 
 # %% [markdown] id=two-read
-# Two graphs, and one `length`. A model isn't only its weights, which everybody may read at once. It's also the arrays that a step writes on its way, and its slots. On a GPU you'd get two conversations that now and then finish each other's sentences, and only under load. (Real engines have shipped this bug.)
+# Two graphs, and one `length`. A model isn't only its weights, which everybody may read at once. It's also the arrays that a step writes on its way, and its slots. On a GPU you'd get two conversations that now and then finish each other's sentences, and only under load. (In SGLang, two streams of one engine [raced for arrays](https://github.com/sgl-project/sglang/pull/26380) that both used, and a test of its answers failed now and then.)
 #
 # There are three ways out: one graph with a slot for each, arrays of their own, or turns.
 

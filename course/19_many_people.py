@@ -35,7 +35,7 @@ device
 # %% [markdown] id=model
 # ## A room with seats
 #
-# Our model has read this course and talks like it. A **step** of it gives one token, two or three letters. It's a row of short kernels, most of which take about as long for eight people as for one: on an H200 a step takes 78 µs for one, 97 for eight and 135 for thirty-two. (It was quicker in chapter 18. Here, a list of who sits down goes in with each step, and Python hands out the tokens.) So `slots(model, count)` has *seats*: everybody who sits in one gets a token in each step, and their texts don't mix.
+# Our model has read this course and talks like it. A **step** of it gives one token, two or three letters. It's a row of short kernels, most of which take about as long for eight people as for one: on an H200 a step takes 78 µs for one, 97 for eight and 135 for thirty-two. (In chapter 18, a graph that's asked after each token took 69 for one. Here, a list of who sits down goes in with each step, too, and Python hands out the tokens.) So `slots(model, count)` has *seats*: everybody who sits in one gets a token in each step, and their texts don't mix.
 #
 # To keep this page quick on a laptop, I took out two of the model's three layers. It has become a manager:
 
@@ -43,6 +43,7 @@ device
 model = first_layers(load_language_model(), 1)
 seats = slots(model, 1).sync()
 record = seats.record()
+# no 0 in front of a prompt on this page, so it's as if in the middle of a text
 seats.seat(record, 0, model.encode("The GPU"), last=7)
 seats.admit(record).sync()
 for _ in range(7):
@@ -238,7 +239,7 @@ assert refilled.number < four.number
 #
 # Twelve people prove nothing about a real evening, and computing every token for two hundred would take your laptop minutes. But a scheduler doesn't care *what* is said. It only needs to know when a step is over. So here's a simulation of the crudest kind: `clock_room` has steps that compute nothing and take as long as the whole model's steps took on an H200. Your scheduler can't tell the difference.
 #
-# The people are like those in our benchmark: prompts of 8 to 32 tokens, and answers whose lengths are *geometric*, 60 tokens on average. That means that most are short, and a few are very long. Only tokens of answers are counted below, though each token of a prompt takes a step, too.
+# The people are like those in our benchmark: prompts of 8 to 32 tokens, and answers whose lengths are *geometric*, 60 tokens on average. That means that most are short, and a few are very long. The model's texts end at 128 tokens, prompt included, so the longest are cut, and the mean is about 55. Only tokens of answers are counted below, though each token of a prompt takes a step, too.
 
 # %% id=clock
 def speed(serve, slots, **how):
@@ -257,7 +258,7 @@ gain = speed(serve, 8) / speed(batches, 8)
 print(f"\ncontinuous is {gain:.2f} times as fast as batches")
 
 # %% id=19-uniform guess within=0.1
-# Let the lengths be *uniform* instead: 20 to 100 tokens, each as often as any other. The mean is still 60. How many times as fast as batches is continuous now?
+# Let the lengths be *uniform* instead: 20 to 100 tokens, each as often as any other. That's 60 on average, too, and hardly any are cut. How many times as fast as batches is continuous now?
 
 # %% id=19-uniform reveal
 even = speed(serve, 8, uniform=True) / speed(batches, 8, uniform=True)
@@ -272,12 +273,12 @@ facts = {"geometric": longest_to_mean(False), "uniform": longest_to_mean(True)}
 reveal("19-uniform", round(even, 2), lambda: print(f"{gain:.2f} before, {even:.2f} now"), **facts)
 
 # %% id=19-uniform told truth=1.28
-# A batch takes as long as its longest text. Of eight geometric ones, the longest takes {geometric:.1f} times as many steps as the mean; of eight uniform ones, {uniform:.1f}. (These steps include the prompt, and no text is longer than the model's 128 tokens, so the longest isn't as far from the mean as its answer alone would be.) Continuous batching can't win more than this factor. (It wins less, because a step with empty seats is a little quicker.) So it's the *variance* of the lengths that pays. If all texts were equally long, there would be nothing to gain.
+# A batch takes as long as its longest text. Of eight geometric ones, the longest takes {geometric:.1f} times as many steps as the mean; of eight uniform ones, {uniform:.1f}. (These steps include the prompt, and the cut at 128 brings the longest nearer to the mean.) Continuous batching can't win more than this factor. (It wins less, because a step with empty seats is a little quicker.) So it's the *variance* of the lengths that pays. If all texts were equally long, there would be nothing to gain.
 
 # %% [markdown] id=waits
 # ### The first word
 #
-# Nobody stares at tokens per second. They stare at an empty box until the first word is there. Now people come in at random, at 60 percent of what the room can take.
+# Nobody stares at tokens per second. They stare at an empty box until the first word is there. Now people come in at random, at 60 percent of what the room can take when no seat is empty.
 
 # %% id=waits-batches
 def waits(serve, load):
@@ -304,11 +305,11 @@ beside = {name: recorded_row(8, name, 0.6)["first_us"] for name in names}
 late = np.percentile(quick, 95) / 1000
 alt = "Two curves that rise to 100 %. Continuous is through before batches has begun to rise."
 title = "How long until the first token?"
-facts = {"reading": 32 * eight / 1000, "times": most / late}
+facts = {"reading": 32 * eight / 1000, "times": most / late, "share": 0.6 * gain}
 reveal("19-first", round(late, 2), lambda: draw_waits(title, names, beside, alt), **facts)
 
 # %% id=19-first told truth=3.29
-# At 60 % there's nearly always a free seat. So all that people wait for is their own prompt, which is read a token a step: 32 tokens take {reading:.1f} ms. In batches they first wait for the longest text of a batch that began without them, and that's {times:.0f} times as long. (Engines read a prompt in a few large steps instead of many small ones, which would make the left curve even steeper.)
+# At 60 % there's nearly always a free seat. So all that people wait for is their own prompt, which is read a token a step: 32 tokens take {reading:.1f} ms. The same people are {share:.0%} of what batches can take, since many seats are empty there. So there's a line at the door, they wait for the longest text of one batch after another, and it takes {times:.0f} times as long until 95 % have their first token. (Engines read a prompt in a few large steps instead of many small ones, which would make the left curve even steeper.)
 
 # %% [markdown] id=door
 # ## At the door
@@ -391,7 +392,7 @@ calm.from_first().plot(
 # %% [markdown] id=ahead-idea
 # That's an old acquaintance: the host looks, and the GPU waits. The cure is old, too. **Launch the next step first, and then look at what this one said.** We don't need to know its tokens for that, since they lie on the GPU, where the next step finds them.
 
-# %% id=19-gain guess within=0.1
+# %% id=19-gain guess within=0.15
 # Suppose that the next step is always launched before we look. How many times as many steps are done in the same time? (The line above the picture helps.)
 
 # %% id=19-gain reveal
@@ -420,7 +421,7 @@ if device.simulated:
     assert busy.metrics().device_idle < calm.metrics().device_idle / 2
 
 # %% [markdown] id=races-text
-# So two steps are under way at a time, and everything that one of them touches had better not be the other's. In 2026 the large engines had such bugs, and repaired them: a buffer on the host used again before its copy was done, a result read one event too early. Here come two of that kind. A GPU may hide them for weeks. The simulated device won't.
+# So two steps are under way at a time, and everything that one of them touches had better not be the other's. vLLM had both kinds of bugs, and repaired them: a buffer on the host [used again](https://github.com/vllm-project/vllm/pull/25279) before its copy was done, and a result [read](https://github.com/vllm-project/vllm/pull/36013) before it had arrived. Here comes one of each. A GPU may hide them for weeks. The simulated device won't.
 
 # %% [markdown] id=exercise-early
 # ### Exercise: wait for the right one
@@ -600,7 +601,7 @@ def strangers(steps, told):
 # "The beginning" of a list is a slice: `own[name][: len(text)]`.
 
 # %% id=19-strangers explanation
-# This costs a list for each step, and it's the only witness. Real engines found theirs in just this way: with a fixed seed, each text has to be the same as when its owner is alone in the room.
+# This costs a list for each step, and it's the only witness. You can test a whole server in this way: with a fixed seed, each text should be the same as when its owner is alone in the room.
 
 # %% id=19-strangers-check
 check("19-strangers", strangers)
@@ -737,6 +738,8 @@ assert 0.5 < facts["busy"] < 0.6
 # - A step's tokens belong to those who sat there when it was launched. No detector knows that. Compare texts.
 #
 # **At home:** `asyncgpu-tutor serve` is this page as a server, with a page to type into.
+#
+# **Next:** [20_the_ladder](20_the_ladder.ipynb) is about a single kernel, from the one that everybody writes first up to NVIDIA's own.
 
 # %% id=score
 score("19")

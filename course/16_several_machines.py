@@ -428,11 +428,7 @@ def reading(i, there):
 
 # %% id=with-disk
 class WithDisk:
-    """A GPU whose disk needs 2 ms for a batch.
-
-    Our clock doesn't count `read`, so the 2 ms pass here, before the trip. The picture
-    shows them behind it, where a worker would read. The end is the same.
-    """
+    """A GPU whose disk needs 2 ms for a batch. (Our clock doesn't count `read`.)"""
 
     def __init__(self, gpu):
         self.gpu, self.put, self.disk = gpu, gpu.put, asyncio.Lock()
@@ -452,7 +448,7 @@ async def with_disks(gpus, used):
 draw_doors({"one that reads": one_reads, "two that read": two_read})
 
 # %% [markdown] id=reading-read
-# These are four batches again. Nothing queues at your door, so even one GPU is four times as fast, though a disk with 2 GB/s needs 2 ms a batch. And now the second one pays, because it has a disk of its own. (`read` is called *inside* the lambda, by the worker. Outside of it, you'd read the file here, and send it.)
+# These are four batches again. Nothing queues at your door, so even one GPU is four times as fast, though a disk with 2 GB/s needs 2 ms a batch. (`WithDisk` sleeps for them before the trip. The picture has them behind it, where a worker would read, and the end is the same.) And now the second one pays, because it has a disk of its own. (`read` is called *inside* the lambda, by the worker. Outside of it, you'd read the file here, and send it.)
 #
 # ## Or stay at home?
 #

@@ -43,8 +43,7 @@ device
 model = first_layers(load_language_model(), 1)
 seats = slots(model, 1).sync()
 record = seats.record()
-# no 0 in front of a prompt on this page, so it's as if in the middle of a text
-seats.seat(record, 0, model.encode("The GPU"), last=7)
+seats.seat(record, 0, model.encode("The GPU"), last=7)  # no 0: as if in mid-text
 seats.admit(record).sync()
 for _ in range(7):
     seats.fused_step().sync()
@@ -737,9 +736,7 @@ assert 0.5 < facts["busy"] < 0.6
 # - Launch the next step before you look at this one. Then whatever the host writes or reads has to exist twice, and each wait has to be for the right event.
 # - A step's tokens belong to those who sat there when it was launched. No detector knows that. Compare texts.
 #
-# **At home:** `asyncgpu-tutor serve` is this page as a server, with a page to type into.
-#
-# **Next:** [20_the_ladder](20_the_ladder.ipynb) is about a single kernel, from the one that everybody writes first up to NVIDIA's own.
+# **At home:** `asyncgpu-tutor serve` is this page as a server, with a page to type into. **Next:** [20_the_ladder](20_the_ladder.ipynb) is about a single kernel, from the one that everybody writes first up to NVIDIA's own.
 
 # %% id=score
 score("19")

@@ -201,8 +201,6 @@ def test_memory_that_torch_read_on_its_stream_is_not_given_out_before_it_has(tor
     assert written.memory.ptr != address
     stream.synchronize()
     assert float(total) == n
-    kept = [agt.full(n, 7.0).sync() for _ in range(6)]
-    assert address in {array.memory.ptr for array in kept}  # it has come back
 
 
 @pytest.mark.gpu

@@ -20,8 +20,8 @@ WHOLE = {
     "asyncgpu_tutor": 23_675,
     "asyncgpu_course": 11_970,
     "simgpu": 28_500,
-    "tests": 33_130,
-    "course": 49_105,
+    "tests": 33_160,
+    "course": 49_150,
     "tools": 7_865,
     "benchmarks": 10_345,
 }

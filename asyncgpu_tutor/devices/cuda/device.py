@@ -57,10 +57,8 @@ T = TypeVar("T")
 # how late others, such as who awaits the kernel, notice anything.
 TURN_WHILE_ASKED_US = 200.0
 HOST_MEMORY = 1  # cudaMemoryTypeHost: registered with the driver, that is, pinned
-_STATIC_SHARED, _MOST_SHARED = (
-    1,
-    8,
-)  # CUfunction_attribute: SHARED_SIZE_BYTES, MAX_DYNAMIC_SHARED_SIZE_BYTES
+# CUfunction_attribute: SHARED_SIZE_BYTES, MAX_DYNAMIC_SHARED_SIZE_BYTES
+_STATIC_SHARED, _MOST_SHARED = 1, 8
 URGENT = -5  # a stream's priority; the driver takes the nearest that the GPU has
 
 
@@ -76,12 +74,12 @@ class CupyMemory(DeviceMemory):
 
     pointer: Any  # CuPy's; it frees the memory when it goes
     home: list[Any] | None
-    readers: set[CupyStream | None] | None  # where other libraries use it: see `lend`
+    readers: set[CupyStream] | None  # where other libraries use it: see `lend`
     device: CupyDevice  # pyright: ignore[reportIncompatibleVariableOverride] - as it's made by one
 
     def __del__(self) -> None:
         if self.readers and self.home is not None:
-            self.device.lent.append((self.pointer, self.home, self.readers - {None}, []))
+            self.device.lent.append((self.pointer, self.home, self.readers, []))
         elif self.home is not None:
             self.home.append(self.pointer)
 
@@ -92,7 +90,8 @@ class CupyMemory(DeviceMemory):
         before the block is given out again.
         """
         adopt, current = self.device.adopt_stream, cupy.cuda.get_current_stream()
-        readers = {adopt(current if stream in (None, -1, current.ptr) else stream)}
+        reader = adopt(current if stream in (None, -1, current.ptr) else stream)
+        readers = {reader or self.device.default_stream}
         if stream in (None, -1):  # untold
             readers.add(self.device.default_stream)
         self.readers = readers | (self.readers or set())

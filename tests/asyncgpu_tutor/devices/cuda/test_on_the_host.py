@@ -236,3 +236,15 @@ def test_a_kernel_may_ask_for_all_the_shared_memory_that_a_block_can_have(host: 
     function = host.get_function(source, "k")
     assert ("funcSetAttribute", function.pointer, 8, 227 * 1024) in calls
     assert host.limits.shared_bytes == 227 * 1024
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_memory_that_was_lent_is_given_out_again(host: Any, known: bool) -> None:
+    stream, nbytes = host.create_stream(), 12_345_678  # a size that nobody else asks for
+    memory = host.malloc(nbytes, "lent", stream)
+    block = memory.pointer
+    memory.lend(stream if known else 7)  # which is no handle of a stream
+    del memory
+    kept = [host.malloc(nbytes, "kept", stream) for _ in range(2)]
+    assert any(each.pointer is block for each in kept)
+    assert not host.lent

@@ -153,7 +153,7 @@ assert np.allclose(scores, np.maximum(digits.batches[0] @ digits.w0 @ digits.w1,
 # | call a worker in another process, with nothing to do | 1 ms at best |
 # | send a megabyte along | 2.3 ms more |
 #
-# [Dask](https://distributed.dask.org) carries our recipes to other machines. We measured the last two rows with it, in two processes of one machine (November 2026), and a real cable adds its own time. The millisecond is a call alone on a quiet machine. With a recipe to pack and others under way, we've seen ten, as you will below. The 2.3 ms aren't the wire, but packing, copying and unpacking.
+# [Dask](https://distributed.dask.org) carries our recipes to other machines. We measured the last two rows with it, in two processes of one machine (November 2026), and a real cable adds its own time. The millisecond is a call alone on a quiet machine. With a recipe to pack and others under way, we've seen ten, and below you'll see yours. The 2.3 ms aren't the wire, but packing, copying and unpacking.
 #
 # Even a call that does nothing costs as much as sixty to a hundred launches. So don't send steps. Send the whole thing.
 
@@ -680,7 +680,7 @@ check("16-challenge", spread)
 # %% [markdown] id=key-points
 # ## Key points
 #
-# - Calling a worker takes a millisecond at best, as long as sixty to a hundred launches, and ten if processes are busy. So send a whole chain of work and not its steps.
+# - Calling a worker takes a millisecond at best, as long as sixty to a hundred launches, and we've seen ten. So send a whole chain of work and not its steps.
 # - Calls that are under way together share the trip, but not Python's work. Between real processes, a further call costs about as much as the first. So send few recipes, with a lot of work in each.
 # - Ask whether the trip pays. If a further call costs more than its work would at home, you never catch up. Packed together, a batch still has to be worth more than its carrying.
 # - A recipe takes along whatever it refers to, each time that you send it. Put weights on each GPU once, and go on with handles.

@@ -623,7 +623,7 @@ progress("17")
 # `tools/train_language_model.py` trained all layers in 9,000 steps, on the pages that you have read. Some of the text was set aside, and the model never saw it. The package has the recorded curve.
 
 # %% id=17-turn guess within=0.5
-# After 300 steps, the loss was 3.2 on the text it learned from and 3.5 on the text set aside. After 1,500, the first was 0.6. At which of the 9,000 steps was the second the smallest? (The curve has a point every 300 steps, and the next one is near enough.)
+# After 300 steps, the loss was 3.2 on the text it learned from and 3.5 on the text set aside. After 1,500, the first was 0.6. At which of the 9,000 steps was the second the smallest? (The curve has a point every 300 steps, and a neighbour is near enough.)
 
 # %% id=17-turn reveal
 number, seen, aside = model.curve.T

@@ -711,7 +711,7 @@ def ms(trace, kind):
 def stands_still(trace):
     """For how many ms the heart doesn't beat, at most."""
     beats = [span.start for span in trace.find("beat")]
-    return max(b - a for a, b in zip(beats, beats[1:])) / 1000
+    return max(np.diff(beats)) / 1000
 
 
 blocking = recorded_torch("blocking")

@@ -127,12 +127,14 @@ class KernelLaunch:
             if by:
                 told.add(arg.place)
                 tells |= arg.cells.mapped
-        room, own = device.spec.shared_bytes_per_block, kernel.code.shared_bytes
-        if type(shared_mem) is int and own + shared_mem > room:
-            raise LaunchConfigError(
-                f"kernel '{kernel.signature.name}': a block takes {own + shared_mem:,} bytes of shared "
-                f"memory ({own:,} static, {shared_mem:,} dynamic): {device.spec.name} has {room:,} for one"
-            )
+        own = kernel.code.shared_bytes
+        if (own or shared_mem) and type(shared_mem) is int:
+            room = device.spec.shared_bytes_per_block
+            if own + shared_mem > room:
+                raise LaunchConfigError(
+                    f"kernel '{kernel.signature.name}': a block takes {own + shared_mem:,} bytes of shared "
+                    f"memory ({own:,} static, {shared_mem:,} dynamic): {device.spec.name} has {room:,}"
+                )
         launch = cls(device, function, grid, block, shared_mem, values, tells)
         if kernel.code.cooperative:  # refused by the call, as by CUDA's, and not by the run
             kernel.check_room(math.prod(grid), launch._room())

@@ -285,7 +285,7 @@ class Tally:
         touched = {int(sector[0]), *sector[1:][sector[1:] != sector[:-1]].tolist()}
         new, now = touched - had.keys(), self._loaded[tally.block]
         old = touched - new if now > L1_SECTORS else ()  # most blocks load less
-        gone = {one for one in old if now - had[one] > L1_SECTORS}
+        gone = old and {one for one in old if now - had[one] > L1_SECTORS}
         self._loaded[tally.block] = now = now + len(new) + len(gone)
         had.update(dict.fromkeys(touched, now))
         self._had[base, tally.block] = layout, had

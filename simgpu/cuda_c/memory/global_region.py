@@ -86,9 +86,8 @@ class GlobalRegion(ByteRegion):
             low, high = hull or (0, 0)
             outside = 0
             if touched is not None:
-                outside = sum(
-                    int(np.count_nonzero(part)) for part in (touched[:low], touched[high:])
-                )
+                outside = int(np.count_nonzero(touched[:low]))
+                outside += int(np.count_nonzero(touched[high:]))
             out.append(high - low + outside)
         return out[0], out[1]
 

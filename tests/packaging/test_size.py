@@ -47,7 +47,7 @@ ROOMS = {
     "simgpu/cuda_c/compile": 9_950,
     "simgpu/cuda_c/cost": 2_170,
     "simgpu/cuda_c/lockstep": 1_070,
-    "simgpu/cuda_c/memory": 3_800,
+    "simgpu/cuda_c/memory": 3_815,
     "simgpu/cuda_c/run": 1_010,
     "simgpu/cuda_c/syntax": 2_800,
     "simgpu/cuda_c/text": 1_290,

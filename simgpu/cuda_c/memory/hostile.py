@@ -137,6 +137,15 @@ class Hostile:
             me.view, me.lent, me.ordered = view, True, (near, far)
             me.found = (*me.found[:2], *map(dict, found))
 
+    def arrive(self, numbers: LaneNumbers, heard: View) -> View:
+        """Threads arrive at a barrier with phases: what it has heard, with all that they have seen."""
+        return self._united([heard, *(self._threads[number].view for number in numbers.tolist())])
+
+    def learn(self, numbers: LaneNumbers, view: View) -> None:
+        """Threads have waited for a phase at which this was heard."""
+        for number in numbers.tolist() if self._left >= 0 else ():
+            self._see(self._threads[number], view)
+
     def _united(self, views: Iterable[View]) -> View:
         out: View = {}
         for view in {id(view): view for view in views}.values() if self._left >= 0 else ():

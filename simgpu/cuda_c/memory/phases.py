@@ -29,6 +29,7 @@ from simgpu.cuda_c.memory.pointers import MaskedAccess
 from simgpu.errors import BarrierError, RaceError
 
 if TYPE_CHECKING:
+    from simgpu.cuda_c.memory.hostile import View
     from simgpu.cuda_c.memory.regions import ByteRegion
 
 MOST_ARRIVALS = (1 << 20) - 1  # PTX ISA, "mbarrier.init"
@@ -55,6 +56,7 @@ class PhasedBarrier:
     landed: float = -np.inf
     news: Known | None = None  # what those have published who have arrived
     told: dict[int, Known] = field(default_factory=dict[int, Known])  # by phase, the last two
+    views: dict[int, View] = field(default_factory=dict[int, "View"])  # the same in hostile memory
 
     @property
     def lacks(self) -> str:
@@ -159,7 +161,7 @@ class Phases:
     ) -> NDArray[np.uint64]:
         """Lanes arrive, and say how many bytes are to come; the tokens of their phases."""
         out, lanes = np.zeros(len(words), np.uint64), a.mask.index
-        completed = False
+        completed, hostile = False, self.team.launch.hostile
         for one, all_rows in self.at(region, a, words):
             rows = all_rows
             while len(rows):
@@ -177,6 +179,9 @@ class Phases:
                 one.pending -= int(times[fit - 1])
                 one.expected -= int(count[now].sum()) if drop else 0
                 one.news = self.team.launch.messages.offer(self.team, lanes[now]).join(one.news)
+                if hostile is not None:
+                    heard, threads = one.views.get(one.phase, {}), self.team.thread_id[lanes[now]]
+                    one.views[one.phase] = hostile.arrive(threads, heard)
                 completed |= self._complete(one)
         self._land(completed, a.mask)
         return out
@@ -202,6 +207,7 @@ class Phases:
             one.phase - 1: told,
             **{k: v for k, v in one.told.items() if k == one.phase - 2},
         }
+        one.views = {k: v for k, v in one.views.items() if k == one.phase - 1}
         one.news = None
         one.landed, one.started = one.started, -np.inf
         team.meter.barriers += 1
@@ -229,6 +235,9 @@ class Phases:
             self.awaited[lanes[rows[over]]] = None
             if over.any() and one.phase:
                 team.launch.messages.learn(team, lanes[rows[over]], one.told[one.phase - 1])
+                if team.launch.hostile is not None:
+                    view = one.views.get(one.phase - 1, {})
+                    team.launch.hostile.learn(team.thread_id[lanes[rows[over]]], view)
                 if one.landed > 0:
                     since[team.layout.warp[lanes[rows[over]]]] = one.landed
         if (since > 0).any():

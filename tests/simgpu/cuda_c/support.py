@@ -49,6 +49,7 @@ def body(
     shared: int = 128,
     threads: int = 32,
     contract: bool = True,
+    limits: InterpreterLimits | None = None,
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], LaunchResult]:
     """Run statements in a kernel `k(float* x, int* o, int n)` with 32 threads; x, o, the result.
 
@@ -56,7 +57,7 @@ def body(
     """
     x, o = np.arange(32, dtype=np.float32), np.zeros(32, np.int32)
     program = compile_source(f"{before}\n{HEAD}{text} }}", contract=contract)
-    result = launch(program, "k", 1, threads, x, o, n, shared=shared)
+    result = launch(program, "k", 1, threads, x, o, n, shared=shared, limits=limits)
     return x, o, result
 
 

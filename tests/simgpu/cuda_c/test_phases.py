@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from simgpu import errors
+from simgpu.cuda_c import InterpreterLimits
 
 from .support import body
 
@@ -214,10 +215,10 @@ WRONG = {
 }  # fmt: skip
 
 
-def run(threads: int, text: str) -> np.ndarray:
-    _, o, _ = body(
-        f"__shared__ __align__(16) float s[128]; {text}", before=HEADERS, threads=threads
-    )
+def run(threads: int, text: str, seed: int | None = None) -> np.ndarray:
+    statements = f"__shared__ __align__(16) float s[128]; {text}"
+    limits = InterpreterLimits(hostile=seed)
+    _, o, _ = body(statements, before=HEADERS, threads=threads, limits=limits)
     return o
 
 
@@ -225,6 +226,13 @@ def run(threads: int, text: str) -> np.ndarray:
 def test_a_right_kernel_computes_this(name: str) -> None:
     threads, text, value = RIGHT[name]
     np.testing.assert_array_equal(run(threads, text), [value(i) for i in range(32)])
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_it_does_so_in_memory_that_is_late(name: str) -> None:
+    threads, text, value = RIGHT[name]
+    for seed in range(3):
+        np.testing.assert_array_equal(run(threads, text, seed), [value(i) for i in range(32)])
 
 
 @pytest.mark.parametrize("name", WRONG)

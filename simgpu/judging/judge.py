@@ -23,7 +23,7 @@ import numpy as np
 from simgpu.cuda_c import join_headers
 from simgpu.errors import UsageError
 from simgpu.judging.kernel_spec import SpecError, asked, file_beside, is_array, load_specs
-from simgpu.judging.trial import Trials
+from simgpu.judging.trial import Trials, one_line
 
 MOST_ANSWER_BYTES = 1 << 20
 _CHILD = "from simgpu.judging.judge import judge_stdin; judge_stdin()"
@@ -56,7 +56,7 @@ def judge_kernel(
     }  # fmt: skip
     if task["answer"] is None:
         text = f"the answer is larger than {MOST_ANSWER_BYTES:,} bytes"
-        return _verdict("rejected", "TooLarge", text)
+        return {**_verdict("rejected", "TooLarge", text), "seed": seed}
     paths = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     command = [sys.executable, "-P", "-c", _CHILD]
@@ -66,12 +66,12 @@ def judge_kernel(
         ran = subprocess.run(command, input=json.dumps(task).encode(), check=False, **how)
         found = json.loads(ran.stdout)
     except subprocess.TimeoutExpired:
-        return _verdict("undecided", "OutOfTime", f"it was not judged within {seconds:g} s")
+        found = _verdict("undecided", "OutOfTime", f"it was not judged within {seconds:g} s")
     except ValueError:
-        return _verdict("undecided", "Crash", "the judge ended before it had a verdict")
+        found = _verdict("undecided", "Crash", "the judge ended before it had a verdict")
     if "spec_error" in found:
         raise SpecError(found["spec_error"])
-    return found
+    return {**found, "seed": seed}
 
 
 def _text(file: Path) -> str | None:
@@ -86,8 +86,9 @@ def _text(file: Path) -> str | None:
 
 
 def _verdict(verdict: str, kind: str | None, sentence: str, **more: Any) -> dict[str, Any]:
-    safe = "".join(c if c.isprintable() or c == "\n" else "?" for c in sentence[:2000])
-    return {"verdict": verdict, "kind": kind, "sentence": safe, **more}
+    always: dict[str, Any] = {"n": None, "line": None, "sizes": [], "left_out": {}, "measured": {}}
+    always |= {"baseline": None, "speedup": None}
+    return {"verdict": verdict, "kind": kind, "sentence": one_line(sentence), **always, **more}
 
 
 def judge_stdin() -> None:

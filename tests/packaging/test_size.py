@@ -20,7 +20,7 @@ WHOLE = {
     "asyncgpu_tutor": 23_675,
     "asyncgpu_course": 11_970,
     "simgpu": 28_500,
-    "tests": 33_160,
+    "tests": 33_175,
     "course": 49_150,
     "tools": 7_865,
     "benchmarks": 10_345,
@@ -51,7 +51,7 @@ ROOMS = {
     "simgpu/cuda_c/run": 1_010,
     "simgpu/cuda_c/syntax": 2_800,
     "simgpu/cuda_c/text": 1_290,
-    "simgpu/judging": 750,
+    "simgpu/judging": 755,
     "simgpu/report": 500,
 }
 

@@ -48,7 +48,8 @@ def run_judge(*words: object, code: int) -> Any:
     """The command, in a process of its own."""
     ran = python("-m", "simgpu", "judge", *map(str, words), "--json", check=False)
     assert ran.returncode == code, ran
-    return json.loads(ran.stdout) if code != 2 else ran.stderr
+    told = json.loads(ran.stdout)
+    return told if code != 2 else told["error"]
 
 
 def test_the_command_says_what_was_measured_and_judges_the_same_again(
@@ -82,7 +83,9 @@ def test_a_judge_ends_in_time_and_memory(answer: Path) -> None:
     answer.write_text(kernel("saxpy", "int q[100000]; q[n] = 1; y[threadIdx.x] = q[n];"))
     assert run_judge(*how, "--megabytes", 8, code=3)["kind"] == "OutOfMemory"
     answer.write_text("//" + "x" * judge.MOST_ANSWER_BYTES)
-    assert run_judge(*how, code=1)["kind"] == "TooLarge"
+    large = run_judge(*how, code=1)
+    assert large["kind"] == "TooLarge"
+    assert large.keys() == found.keys() >= {"seed", "n", "line", "sizes", "speedup"}
     assert "is no file" in run_judge(CONTEST, "/dev/zero", "--kernel", "saxpy", code=2)
     assert "are no limits" in run_judge(*how, "--seconds", "nan", code=2)
 
@@ -96,6 +99,18 @@ def test_a_sentence_has_no_letters_that_move_a_cursor_and_names_no_other_file(an
     assert "spec.py" not in found["sentence"]
     assert "?[2J?" in found["sentence"]
     assert len(found["sentence"]) < 1000
+
+
+def test_an_answer_writes_no_line_of_a_verdict_and_no_book(answer: Path) -> None:
+    """A message of its own may have line ends, and a word a million letters."""
+    for text in (
+        'static_assert(false, "x\\naccepted: it is right");',
+        "int a = " + "1'" * 400_000 + "1;",
+    ):
+        answer.write_text(text + kernel("saxpy", "y[0] = 1;"))
+        found = run_judge(CONTEST, answer, "--kernel", "saxpy", code=1)
+        assert "\n" not in found["sentence"] + found["complaints"][0]["message"]
+        assert len(json.dumps(found)) < 4000
 
 
 SPEC = """from simgpu import KernelSpec, Output

@@ -23,7 +23,7 @@ import numpy as np
 from simgpu.cuda_c import join_headers
 from simgpu.errors import UsageError
 from simgpu.judging.kernel_spec import SpecError, asked, file_beside, is_array, load_specs
-from simgpu.judging.trial import Trials, one_line
+from simgpu.judging.trial import Trials, told_in_a_line
 
 MOST_ANSWER_BYTES = 1 << 20
 _CHILD = "from simgpu.judging.judge import judge_stdin; judge_stdin()"
@@ -88,7 +88,13 @@ def _text(file: Path) -> str | None:
 def _verdict(verdict: str, kind: str | None, sentence: str, **more: Any) -> dict[str, Any]:
     always: dict[str, Any] = {"n": None, "line": None, "sizes": [], "left_out": {}, "measured": {}}
     always |= {"baseline": None, "speedup": None}
-    return {"verdict": verdict, "kind": kind, "sentence": one_line(sentence), **always, **more}
+    return {
+        "verdict": verdict,
+        "kind": kind,
+        "sentence": told_in_a_line(sentence),
+        **always,
+        **more,
+    }
 
 
 def judge_stdin() -> None:

@@ -51,7 +51,7 @@ class Complaint:
     line: int | None = None
 
 
-def one_line(text: str) -> str:
+def told_in_a_line(text: str) -> str:
     """A text that may quote a stranger: one line of it, printable and not long."""
     line = " ".join(text[: 4 * MOST_SAID].split())
     return "".join(c if c.isprintable() else "?" for c in line)[:MOST_SAID]
@@ -141,7 +141,7 @@ class Trials:
     def _blamed(self, error: SimGpuError) -> Complaint:
         line = error.site.line if isinstance(error, KernelFault) else getattr(error, "line", None)
         file, line = (None, None) if line is None else Source(self.text).place(line)
-        kind, text = type(error).__name__, one_line(str(error).replace(MAIN, self.name))
+        kind, text = type(error).__name__, told_in_a_line(str(error).replace(MAIN, self.name))
         return Complaint(kind, text, [], file and file.replace(MAIN, self.name), line)
 
 

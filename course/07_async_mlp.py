@@ -881,7 +881,7 @@ reveal("07-handles", counts)
 #   one after the other        366.4 µs          19%      0.0 µs    0%      1.00
 #   one stream                 358.1 µs          19%      0.0 µs    0%      1.02
 #   four streams               355.2 µs          20%      0.0 µs    0%      1.03
-#   prepared                   112.5 µs          58%      3.7 µs    6%      3.26
+#   prepared                   121.3 µs          56%      1.4 µs    2%      3.02
 #   graph                       39.3 µs          83%     20.2 µs   62%      9.33
 #   A device that is busy for less than half of the time waits for Python: no stream helps.
 # SUCCESS: All batches completed.

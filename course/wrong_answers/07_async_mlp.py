@@ -542,7 +542,7 @@ def race(mlp, batches, w0, w1):
     return go
 
 
-# %% id=07-race cause="it takes 216 µs: get below 45 µs"
+# %% id=07-race cause="it takes 236 µs: get below 45 µs"
 def race(mlp, batches, w0, w1):
     ready = [mlp(x, w0, w1).prepare() for x in batches]
 

@@ -337,6 +337,11 @@ class _Preprocessor:
                 parts = [" " * t.spaced + t.text for t in given[token.text]]
                 text = "".join(parts).strip(" ").replace("\\", "\\\\")
                 body.append(Token("string", '"' + text.replace('"', '\\"') + '"', token.at))
+            elif token.text == "__VA_ARGS__" and [t.text for t in body[-2:]] == [",", "##"]:
+                del body[
+                    -1 - (not given[token.text]) :
+                ]  # GNU's: without the rest the comma goes, too
+                body += given[token.text]
             elif (before and before.is_("##")) or (after and after.is_("##")):
                 body += given[token.text]  # pasted words are not expanded first
             else:

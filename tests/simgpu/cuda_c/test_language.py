@@ -639,3 +639,10 @@ def test_bfloat16_is_clamped_to_small_integers(to: str, low: int, high: int) -> 
     launch(BF16 + source, "k", 1, 17, x, o)
     want = np.clip(np.trunc(given.astype(float)), low, high).astype(int).tolist()
     assert o.tolist() == [*want, 0]
+
+
+def test_a_comma_goes_with_a_rest_that_is_not_there() -> None:
+    before = """#define CALL(f, ...) f(1, ##__VA_ARGS__)
+    __device__ int one(int a) { return a; }
+    __device__ int two(int a, int b) { return 10 * a + b; }"""
+    check("100 * CALL(one) + CALL(two, 2)", 112, before)

@@ -51,7 +51,7 @@ ROOMS = {
     "simgpu/cuda_c/run": 1_010,
     "simgpu/cuda_c/syntax": 2_800,
     "simgpu/cuda_c/text": 1_290,
-    "simgpu/judging": 755,
+    "simgpu/judging": 765,
     "simgpu/report": 500,
 }
 

@@ -44,7 +44,8 @@ def command_line() -> None:
     try:
         code, said, report = _run(asked)
     except (OSError, UnicodeDecodeError, SimGpuError) as error:
-        code, said, report = 2, f"{error}", {"error": f"{error}"} if asked.json else None
+        as_json = getattr(asked, "json", False)
+        code, said, report = 2, f"{error}", {"error": f"{error}"} if as_json else None
     if report is not None and asked.json:
         said = json.dumps(report, indent=2)
     print(said, file=sys.stdout if report or code != 2 else sys.stderr)

@@ -23,9 +23,10 @@ import numpy as np
 from simgpu.cuda_c import join_headers
 from simgpu.errors import UsageError
 from simgpu.judging.kernel_spec import SpecError, asked, file_beside, is_array, load_specs
-from simgpu.judging.trial import Trials, told_in_a_line
+from simgpu.judging.trial import Trials
 
 MOST_ANSWER_BYTES = 1 << 20
+_MOST_SAID = 1000  # characters
 _CHILD = "from simgpu.judging.judge import judge_stdin; judge_stdin()"
 _NOT_ITS_FAULT = ("UnsupportedFeatureError", "OutOfMemoryError", "DeviceError")
 CODES = {"accepted": 0, "rejected": 1, "undecided": 3}
@@ -83,6 +84,12 @@ def _text(file: Path) -> str | None:
     # `join_headers` makes such marks: an answer must not name other files.
     text = data.decode("utf-8-sig", errors="replace").replace("// #line ", "// # line ")
     return text if len(data) <= MOST_ANSWER_BYTES else None
+
+
+def told_in_a_line(text: str) -> str:
+    """A text that may quote a stranger: one line of it, printable and not long."""
+    line = " ".join(text[: 4 * _MOST_SAID].split())
+    return "".join(c if c.isprintable() else "?" for c in line)[:_MOST_SAID]
 
 
 def _verdict(verdict: str, kind: str | None, sentence: str, **more: Any) -> dict[str, Any]:
@@ -154,6 +161,8 @@ def _judged(task: dict[str, Any]) -> dict[str, Any]:
     trials = Trials(spec, task["answer"], file, "answer")
     all(trials.at(n, those) for n, those in seeds.items())  # until one is wrong
     told: dict[str, Any] = {"seed": task["seed"], **trials.as_dict()}
+    for complaint in told["complaints"]:
+        complaint["message"] = told_in_a_line(complaint["message"])
     if trials.complaints:
         wrong = trials.complaints[0]
         verdict = "undecided" if wrong.kind in _NOT_ITS_FAULT else "rejected"

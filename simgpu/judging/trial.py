@@ -26,7 +26,6 @@ from simgpu.launches import Launched, LoadedKernel
 from simgpu.memory import Memory
 from simgpu.report.kernel_report import KernelReport
 
-MOST_SAID = 1000  # characters of an error that are told
 MAIN = Source("").filename  # what messages call the text that they are given
 _MEASURED = (
     "us",
@@ -49,12 +48,6 @@ class Complaint:
     sizes: list[int]
     file: str | None = None  # and its line, where one is to blame
     line: int | None = None
-
-
-def told_in_a_line(text: str) -> str:
-    """A text that may quote a stranger: one line of it, printable and not long."""
-    line = " ".join(text[: 4 * MOST_SAID].split())
-    return "".join(c if c.isprintable() else "?" for c in line)[:MOST_SAID]
 
 
 class Trials:
@@ -141,7 +134,7 @@ class Trials:
     def _blamed(self, error: SimGpuError) -> Complaint:
         line = error.site.line if isinstance(error, KernelFault) else getattr(error, "line", None)
         file, line = (None, None) if line is None else Source(self.text).place(line)
-        kind, text = type(error).__name__, told_in_a_line(str(error).replace(MAIN, self.name))
+        kind, text = type(error).__name__, str(error).replace(MAIN, self.name)
         return Complaint(kind, text, [], file and file.replace(MAIN, self.name), line)
 
 

@@ -18,6 +18,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from in_turns import in_turns, medians
+
 from asyncgpu_course.ladder import RUNGS, Rung, attention_launch, attention_source
 
 LENGTH, HEADS = 4096, (4, 16)
@@ -35,33 +37,32 @@ def built(source: str, name: str, shared: int) -> Any:
     return kernel
 
 
-def sample(call: Callable[[], Any], times: int) -> float:
-    """Milliseconds a call, of so many in a row."""
+def event_ms(run: Callable[[], object]) -> float:
+    """Milliseconds between two events around what is launched."""
     import torch
 
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     start.record()
-    for _ in range(times):
-        call()
+    run()
     end.record()
     end.synchronize()
-    return start.elapsed_time(end) / times
+    return start.elapsed_time(end)
 
 
-def in_turns(
+def beside(
     ours: Callable[[], Any], theirs: Callable[[], Any], budget_ms: float
 ) -> tuple[float, float]:
-    """Medians in ms of two that take turns."""
-    for call in (ours, theirs):
-        call()
-    alone = [sample(call, 1) for call in (ours, theirs)]
-    times = [max(1, int(3 / ms)) for ms in alone]
-    rounds = min(
-        25, max(3, int(budget_ms / sum(n * ms for n, ms in zip(times, alone, strict=True))))
-    )
-    pairs = [(sample(ours, times[0]), sample(theirs, times[1])) for _ in range(rounds)]
-    mine, other = (statistics.median(column) for column in zip(*pairs, strict=True))
-    return mine, other
+    """Milliseconds of two that take turns, as medians of samples of some 3 ms."""
+    calls = {"ours": ours, "theirs": theirs}
+    alone = {name: times[0] for name, times in in_turns(calls, 1, took=event_ms).items()}
+    often = {name: max(1, int(3 / ms)) for name, ms in alone.items()}
+    turns = min(25, max(3, int(budget_ms / sum(often[name] * alone[name] for name in calls))))
+
+    def many(name: str) -> Callable[[], object]:
+        return lambda: [calls[name]() for _ in range(often[name])]
+
+    found = medians(in_turns({name: many(name) for name in calls}, turns, warm=0, took=event_ms))
+    return found["ours"] / often["ours"], found["theirs"] / often["theirs"]
 
 
 def off(out: Any, exact: Any) -> float:
@@ -108,7 +109,7 @@ def products(rungs: list[Rung], n: int, budget_ms: float) -> list[dict[str, Any]
                 raise SystemExit(
                     f"{rung.name} at {n}: an error of {errors[0]:.1e}, cuBLAS {errors[1]:.1e}"
                 )
-            mine, other = in_turns(ours, cublas, budget_ms)
+            mine, other = beside(ours, cublas, budget_ms)
             row = {"rung": rung.label, "lines": rung.lines, "n": n, "ms": mine, "cublas_ms": other}
             row |= {"share": other / mine, "tflops": 2 * n**3 / mine / 1e9, "error": errors[0]}
             rows.append(row | {"cublas_error": errors[1], "registers": kernel.num_regs})
@@ -156,7 +157,7 @@ def attentions(head: int, budget_ms: float) -> dict[str, Any]:
     errors, apart = (off(out[one], exact), off(theirs[one], exact)), off(out, theirs.double())
     if not (errors[0] < 4 * errors[1] and apart < 1e-5):
         raise SystemExit(f"attention of {head}: errors {errors}, {apart:.1e} from PyTorch's")
-    mine, other = in_turns(ours, efficient, budget_ms)
+    mine, other = beside(ours, efficient, budget_ms)
     print(
         f"attention, head {head}: {mine:.3f} ms, PyTorch's {other:.3f}: {100 * other / mine:.1f} %,"
         f" error {errors[0]:.1e} ({errors[1]:.1e}), {kernel.num_regs} registers",

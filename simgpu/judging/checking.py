@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -89,11 +89,12 @@ def kernels_read(text: str, name: str) -> list[dict[str, Any]]:
             found.append(reading(kernel, line, error))
         return found
     for head in program.heads:
-        instances = {head.name: None}
+        instances: Iterable[str] = [head.name]
         if head.template is not None:
             launched = re.findall(rf"\b{head.name}\s*<((?!<)[^;{{}}]*?)>\s*<<<", text)
             guess = ("float" if p.type is None else "32" for p in head.template if not p.default)
-            instances = {f"{head.name}<{args}>": None for args in launched or [", ".join(guess)]}
+            tried = launched or [", ".join(guess)]
+            instances = dict.fromkeys(f"{head.name}<{args}>" for args in tried)
         for kernel in instances:
             error = None
             try:

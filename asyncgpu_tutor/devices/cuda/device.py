@@ -484,13 +484,11 @@ class CupyDevice:
             with guarded(f"loading {name}"), self.active():
                 kernel = compile_function(source, name, contract)
                 pointer = int(kernel.ptr)
-                if (
-                    "extern" in source
-                ):  # it may be launched with more shared memory than it gets unasked
+                # It may be launched with more shared memory than it gets unasked.
+                if "extern" in source:
                     static = driver.funcGetAttribute(_STATIC_SHARED, pointer)
-                    driver.funcSetAttribute(
-                        pointer, _MOST_SHARED, self.limits.shared_bytes - static
-                    )
+                    room = self.limits.shared_bytes - static
+                    driver.funcSetAttribute(pointer, _MOST_SHARED, room)
             self.note("call", f"load {name}", start)
             packer = Packer(*_facts(source, name, pointer), pointer)
             function = CupyFunction(name, kernel, pointer, packer)

@@ -120,7 +120,7 @@ class CupyStream:
     @property
     def done(self) -> bool:
         """True if it holds no unfinished work."""
-        # As for an event: CuPy's own `done` stays False forever after a fault.
+        # CuPy's own `done` stays False forever after a fault, as an event's does.
         return int(runtime.streamQuery(self.ptr)) != NOT_READY
 
     def heads_in(self, log: SpanLog) -> tuple[int, ...]:

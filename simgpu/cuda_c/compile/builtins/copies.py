@@ -49,8 +49,7 @@ def need_space(t: Team, m: Mask, ptr: Ptr, shared: bool, site: Site) -> None:
     for bits, region, name in known:
         here = bits & m.bits
         if region is not None and getattr(region, "shared", False) is not shared and here.any():
-            end, wanted = ("to", "shared") if site.write else ("from", "global")
-            wanted = "shared" if shared else "global"
+            end, wanted = "to" if site.write else "from", "shared" if shared else "global"
             text = f"copies asynchronously {end} '{name}', which is not in {wanted} memory, as it has to be"
             t.fault(OutOfBoundsError, site.at, int(here.argmax()), text, array=name)
 

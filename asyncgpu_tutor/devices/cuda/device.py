@@ -485,10 +485,8 @@ class CupyDevice:
                 kernel = compile_function(source, name, contract)
                 pointer = int(kernel.ptr)
                 # It may be launched with more shared memory than it gets unasked.
-                if "extern" in source:
-                    static = driver.funcGetAttribute(_STATIC_SHARED, pointer)
-                    room = self.limits.shared_bytes - static
-                    driver.funcSetAttribute(pointer, _MOST_SHARED, room)
+                room = self.limits.shared_bytes - driver.funcGetAttribute(_STATIC_SHARED, pointer)
+                driver.funcSetAttribute(pointer, _MOST_SHARED, room)
             self.note("call", f"load {name}", start)
             packer = Packer(*_facts(source, name, pointer), pointer)
             function = CupyFunction(name, kernel, pointer, packer)

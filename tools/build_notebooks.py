@@ -41,10 +41,12 @@ notebook. A test holds the check against each, which has to reject it with the c
     # %% id=01-relu cause="no thread wrote element 32"
     # %% id=08-costliest slip cause="That's by the mean, and one odd value decides it"
 
-A wrong answer that differs from the solution in a few lines may consist of these, as in a diff: lines of the
-solution, each behind ``# - ``, and those that stand there instead, behind ``# + ``. A line is found whatever
-its indentation, and the new ones get that of the first old one before theirs. Answers in
-``course/right_answers/`` may be written so, too ::
+A wrong answer that differs from the solution in a few lines may consist of these, as in a diff: lines that
+go, each behind ``# - ``, lines that come, behind ``# + ``, and lines that stay, behind ``#   ``, where they say
+which place is meant. Each is the next line that reads so, whatever its indentation, and the new ones get that
+of the first old one that is told before theirs. With ``of=starter`` these are changes of the starter, and with
+``of=above`` of the last answer to this exercise above that is whole. Answers in ``course/right_answers/`` may
+be written so, too ::
 
     # %% id=11-meet cause="the counter is past its `goal`"
     # - while (atomicAdd(arrived, 0) < goal) {
@@ -86,6 +88,7 @@ BARS = {
     "reveal": "# Guess above, then run this.",
     "asserts": "# This holds the page to what happened.",
 }
+CHANGES = ("# -", "# +", "#  ")  # lines of an answer that go, come and stay
 LATER = ("Encore", "Second sitting")  # how titles of what is for another day begin
 ANSWERS = "asyncgpu_course/exercises/answers"
 GUESSES = "asyncgpu_course/exercises/guesses"
@@ -115,6 +118,7 @@ class Cell:
     truth: str = ""  # of a guess
     slip: bool = False  # a wrong answer that is recognised by what it returns
     cause: str = ""  # of a wrong answer: part of what the learner is told when it is rejected
+    of: str = "solution"  # of an answer that is written as changes: of what
     lines: list[str] = field(default_factory=list)
 
     @property
@@ -205,6 +209,8 @@ def _head(options: list[str], where: str) -> Cell:
             cell.slip = True
         elif key == "cause" and given:
             cell.cause = given
+        elif key == "of" and given in ("starter", "above"):
+            cell.of = given
         elif key == "id" and re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", given):
             cell.id = given
         elif key == "tags" and given:
@@ -217,29 +223,41 @@ def _head(options: list[str], where: str) -> Cell:
 
 
 def beside(source: Path, folder: str, cells: list[Cell]) -> list[Cell]:
-    """The answers to a chapter's exercises in this folder, whole where they are changes of the solution."""
+    """The answers to a chapter's exercises in this folder, whole where they are changes of another."""
     path = source.parent / folder / source.name
     found = parsed(path) if path.exists() else []
-    solutions = {cell.id: cell.lines for cell in cells if cell.only == "solution"}
+    whole = {(cell.id, cell.only): cell.lines for cell in cells if cell.only in FOLDERS}
     for cell in found:
         lines = [line for line in cell.lines if line]
-        if lines and all(line.startswith(("# - ", "# + ")) for line in lines):
-            cell.lines = _changed(solutions[cell.id], lines, f"{folder}/{source.name}: {cell.id}")
+        if lines and all(line.startswith(CHANGES) for line in lines):
+            where = f"{folder}/{source.name}: {cell.id}"
+            if (cell.id, cell.of) not in whole:
+                raise SourceError(f"{where}: there is no {cell.of} that these could be changes of")
+            cell.lines = _changed(whole[cell.id, cell.of], lines, where)
+        else:
+            whole[cell.id, "above"] = cell.lines
     return found
 
 
-def _changed(solution: list[str], changes: list[str], where: str) -> list[str]:
-    """The lines of a solution, with each run of lines behind ``# - `` replaced by that behind ``# + ``."""
-    lines, bare = [*solution], [line.strip() for line in solution]
-    for old, new in re.findall(r"((?:# - .*\n)+)((?:# \+ .*\n)*)", "\n".join([*changes, ""])):
-        sought = [line[4:].strip() for line in old.splitlines()]
-        at = [k for k in range(len(bare)) if bare[k : k + len(sought)] == sought]
-        if len(at) != 1:
-            raise SourceError(f"{where}: these lines are in the solution {len(at)} times: {sought}")
-        (first,), indent = at, re.match(" *", lines[at[0]])
-        put = [(indent[0] if indent else "") + line[4:] for line in new.splitlines()]
-        lines[first : first + len(sought)] = put
-        bare[first : first + len(sought)] = [line.strip() for line in put]
+def _changed(whole: list[str], changes: list[str], where: str) -> list[str]:
+    """The lines of an answer after these changes, which are told from top to bottom."""
+    lines, at, indent, kind = [*whole], 0, "", "+"
+    for change in changes:
+        before, kind, line = kind, change[2], change[4:]
+        if kind == "+":
+            lines.insert(at, line and indent + line)
+            at += 1
+            continue
+        places = [k for k in range(at, len(lines)) if lines[k].strip() == line.strip()]
+        if not places:
+            raise SourceError(f"{where}: not in what is changed, or not so far down: {line!r}")
+        at = places[0]
+        if before == "+":
+            indent = lines[at][: -len(lines[at].lstrip())]
+        if kind == "-":
+            del lines[at]
+        else:
+            at += 1
     return lines
 
 

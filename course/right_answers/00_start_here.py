@@ -1,5 +1,6 @@
 """Right answers to exercises of course/00_start_here.py in other forms than the solution's."""
 
+
 # %% id=00-develop
 import asyncio
 

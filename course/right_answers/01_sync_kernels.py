@@ -68,17 +68,14 @@ blocks_needed = lambda n, threads: np.int64(-(-n // threads))
 # + if (row < n && col < m) out[row * m + col] = tile[threadIdx.y][threadIdx.x];
 
 
-# %% id=01-reverse
-my_reverse = agt.Kernel(r"""
-extern "C" __global__ void my_reverse(unsigned int n, const float* x, float* y)
-{
-    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x, other = n - 1 - i;
-    if (2 * i >= n) return;
-    float first = x[i];
-    y[i] = x[other];
-    y[other] = first;
-}
-""")
+# %% id=01-reverse of=starter
+# - unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+# - // your lines
+# + unsigned int i = blockIdx.x * blockDim.x + threadIdx.x, other = n - 1 - i;
+# + if (2 * i >= n) return;
+# + float first = x[i];
+# + y[i] = x[other];
+# + y[other] = first;
 
 
 # %% id=01-relu

@@ -1,5 +1,6 @@
 """Right answers to exercises of course/06_await.py in other forms than the solution's."""
 
+
 # %% id=06-prepare
 import asyncio
 
@@ -27,6 +28,14 @@ async def with_heartbeat(op, beat):
         return await op
     finally:
         beating.cancel()
+
+
+# %% id=06-responsive of=above
+# - beating = asyncio.create_task(heart())
+# + beating, task = asyncio.create_task(heart()), agt.spawn(op)
+# + task.add_done_callback(lambda _: beating.cancel())
+# - return await op
+# + return await task
 
 
 # %% id=06-responsive
@@ -106,24 +115,9 @@ def limited(change, take=lambda x: x):
 run_limited = limited(lambda op: op.named("mine"))
 
 
-# %% id=06-limited
-import asyncio
-
-
-def limited(change, take=lambda x: x):
-    async def run_limited(ops, limit):
-        gate = asyncio.Semaphore(limit)
-
-        async def run(op):
-            async with gate:
-                return take(await change(op))
-
-        return await asyncio.gather(*[run(op) for op in ops])
-
-    return run_limited
-
-
-run_limited = limited(lambda op: agt.zip(op, agt.value(0)), lambda pair: pair[0])
+# %% id=06-limited of=above
+# - run_limited = limited(lambda op: op.named("mine"))
+# + run_limited = limited(lambda op: agt.zip(op, agt.value(0)), lambda pair: pair[0])
 
 
 # %% id=06-limited
@@ -139,6 +133,15 @@ async def run_limited(ops, limit):
 
     await asyncio.gather(*[worker() for _ in range(limit)])
     return results
+
+
+# %% id=06-limited of=above
+#   async def run_limited(ops, limit):
+# +     """An error comes out in a group."""
+# - await asyncio.gather(*[worker() for _ in range(limit)])
+# + async with asyncio.TaskGroup() as group:
+# +     for _ in range(limit):
+# +         group.create_task(worker())
 
 
 # %% id=06-responsive
@@ -159,24 +162,6 @@ async def with_heartbeat(op, beat):
         task.cancel()
 
 
-# %% id=06-limited
-import asyncio
-
-
-async def run_limited(ops, limit):
-    """An error comes out in a group."""
-    results, todo = [None] * len(ops), iter(enumerate(ops))
-
-    async def worker():
-        for i, op in todo:
-            results[i] = await op
-
-    async with asyncio.TaskGroup() as group:
-        for _ in range(limit):
-            group.create_task(worker())
-    return results
-
-
 # %% id=06-responsive
 import asyncio
 
@@ -190,24 +175,6 @@ async def with_heartbeat(op, beat):
         due += 50
         await agt.sleep(max(0, due - now()))
     return await task
-
-
-# %% id=06-responsive
-import asyncio
-
-
-async def with_heartbeat(op, beat):
-    async def heart():
-        while True:
-            beat()
-            await agt.sleep(50)
-
-    beating, task = asyncio.create_task(heart()), agt.spawn(op)
-    task.add_done_callback(lambda _: beating.cancel())
-    try:
-        return await task
-    finally:
-        beating.cancel()
 
 
 # %% id=06-prepare

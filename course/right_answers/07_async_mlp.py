@@ -74,26 +74,9 @@ def two_devices(change, take=lambda x: x):
 on_both = two_devices(lambda op: op.named("mine"))
 
 
-# %% id=07-two-devices
-import asyncio
-
-
-def two_devices(change, take=lambda x: x):
-    async def on_both(recipe, batches, weights, devices):
-        copies = []
-        for device in devices:
-            with agt.using(device):
-                copies.append(await agt.h2d(weights).share())
-        tasks = []
-        for i, x in enumerate(batches):
-            with agt.using(devices[i % 2]):
-                tasks.append(agt.spawn(change(recipe(x, copies[i % 2]))))
-        return [take(result) for result in await asyncio.gather(*tasks)]
-
-    return on_both
-
-
-on_both = two_devices(lambda op: agt.overlap(op, agt.value(0)), lambda pair: pair[0])
+# %% id=07-two-devices of=above
+# - on_both = two_devices(lambda op: op.named("mine"))
+# + on_both = two_devices(lambda op: agt.overlap(op, agt.value(0)), lambda pair: pair[0])
 
 
 # %% id=07-capture

@@ -10,16 +10,13 @@ def replay(op, stream, times):
     return graph
 
 
-# %% id=09-token-loop
-import numpy as np
-
-
-async def run_tokens(graph, x, tokens):
-    results = []
-    for token in tokens:
-        await agt.memcpy(x.borrow(), token)
-        results.append(np.array(await graph.launch()))
-    return results
+# %% id=09-token-loop of=starter
+# + import numpy as np
+# +
+# +
+# - results.append(await graph.launch())
+# + await agt.memcpy(x.borrow(), token)
+# + results.append(np.array(await graph.launch()))
 
 
 # %% id=09-token-loop

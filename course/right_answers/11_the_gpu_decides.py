@@ -1,5 +1,6 @@
 """Right answers to exercises of course/11_the_gpu_decides.py in other forms than the solution's."""
 
+
 # %% id=11-meet
 MEET = r"""
 __device__ void meet(unsigned int* arrived, unsigned int goal)
@@ -123,23 +124,10 @@ def pagerank(sources, weight):
 
 
 # %% id=11-meet
-MEET = r"""
-__device__ void meet(unsigned int* arrived, unsigned int goal)
-{
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        __threadfence();
-        atomicAdd(arrived, 1);
-        unsigned int looks = 0;
-        while (atomicAdd(arrived, 0) < goal) {
-            if (++looks == 10000000) break;
-        }
-        if (looks == 10000000) __trap();
-        __threadfence();
-    }
-    __syncthreads();
-}
-"""
+# - if (++looks > 10000000) __trap();
+# + if (++looks == 10000000) break;
+#   }
+# + if (looks == 10000000) __trap();
 
 
 # %% id=11-meet
@@ -190,6 +178,33 @@ __device__ void meet(unsigned int* gate)
 """
 
 
+# %% id=11-again of=above
+# + # The fence is in front of the look, and the orders of these atomics are enough for the rest.
+#   cuda::atomic_ref<unsigned int, cuda::thread_scope_device> count(gate[0]), generation(gate[1]);
+# + __threadfence();
+# - if (count.fetch_add(1, cuda::memory_order_acq_rel) == gridDim.x - 1) {
+# + if (count.fetch_add(1, cuda::memory_order_relaxed) == gridDim.x - 1) {
+# +     cuda::atomic_thread_fence(cuda::memory_order_acquire, cuda::thread_scope_device);
+# - generation.fetch_add(1, cuda::memory_order_release);
+# + generation.store(before + 1, cuda::memory_order_release);
+
+
+# %% id=11-again of=above
+# + # Without a word about order, all of these atomics are sequentially consistent.
+# - unsigned int before = generation.load(cuda::memory_order_acquire), looks = 0;
+# - if (count.fetch_add(1, cuda::memory_order_acq_rel) == gridDim.x - 1) {
+# - count.store(0, cuda::memory_order_relaxed);
+# - generation.fetch_add(1, cuda::memory_order_release);
+# - }
+# - while (generation.load(cuda::memory_order_acquire) == before) {
+# + unsigned int before = generation, looks = 0;
+# + if (count++ == gridDim.x - 1) {
+# +     count = 0;
+# +     ++generation;
+# + }
+# + while (generation == before) {
+
+
 # %% id=11-again
 # CUDA's own, which needs no gate.
 MEET_AGAIN = r"""
@@ -215,31 +230,6 @@ __device__ void meet(unsigned int* gate)
 
 
 # %% id=11-again
-# The fence is in front of the look, and the orders of these atomics are enough for the rest.
-MEET_AGAIN = r"""
-#include <cuda/atomic>
-__device__ void meet(unsigned int* gate)
-{
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        cuda::atomic_ref<unsigned int, cuda::thread_scope_device> count(gate[0]), generation(gate[1]);
-        __threadfence();
-        unsigned int before = generation.load(cuda::memory_order_acquire), looks = 0;
-        if (count.fetch_add(1, cuda::memory_order_relaxed) == gridDim.x - 1) {
-            cuda::atomic_thread_fence(cuda::memory_order_acquire, cuda::thread_scope_device);
-            count.store(0, cuda::memory_order_relaxed);
-            generation.store(before + 1, cuda::memory_order_release);
-        }
-        while (generation.load(cuda::memory_order_acquire) == before) {
-            if (++looks > 10000000) __trap();
-        }
-    }
-    __syncthreads();
-}
-"""
-
-
-# %% id=11-again
 # All threads look and fence, and the release of the count orders the look before it.
 MEET_AGAIN = r"""
 #include <cuda/atomic>
@@ -260,29 +250,6 @@ __device__ void meet(unsigned int* gate)
 """
 
 
-# %% id=11-again
-# Without a word about order, all of these atomics are sequentially consistent.
-MEET_AGAIN = r"""
-#include <cuda/atomic>
-__device__ void meet(unsigned int* gate)
-{
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        cuda::atomic_ref<unsigned int, cuda::thread_scope_device> count(gate[0]), generation(gate[1]);
-        unsigned int before = generation, looks = 0;
-        if (count++ == gridDim.x - 1) {
-            count = 0;
-            ++generation;
-        }
-        while (generation == before) {
-            if (++looks > 10000000) __trap();
-        }
-    }
-    __syncthreads();
-}
-"""
-
-
 # %% id=11-meet
 # - if (++looks > 10000000) __trap();
 # + if (++looks > 5000000) __trap();
@@ -297,10 +264,7 @@ __device__ void meet(unsigned int* gate)
 
 # %% id=11-again
 # - atomicExch(&gate[0], 0);
-# - __threadfence();
-# - atomicAdd(&gate[1], 1);
-# + __threadfence();
-# + atomicAdd(&gate[1], 1);
+#   atomicAdd(&gate[1], 1);
 # + atomicAdd(&gate[0], -gridDim.x);
 
 

@@ -1,5 +1,6 @@
 """Right answers to exercises of course/11b_without_a_barrier.py in other forms than the solution's."""
 
+
 # %% id=11b-queue
 # - float sum = work(lengths[mine]);
 # - if (threadIdx.x == 0) results[mine] = sum;
@@ -44,19 +45,15 @@ def avalanche(drop, topple, unstable, stream):
 # + is_last = atomicInc(arrived, gridDim.x - 1) == gridDim.x - 1;
 
 
-# %% id=11b-last
-# Each thread counts for itself.
-LAST = r"""
-__device__ bool last(unsigned int* arrived)
-{
-    __threadfence();
-    bool mine = atomicAdd(arrived, 1) == gridDim.x * blockDim.x - 1;
-    bool any = __syncthreads_or(mine);
-    if (mine) *arrived = 0;
-    __threadfence();
-    return any;
-}
-"""
+# %% id=11b-last of=starter
+# + # Each thread counts for itself.
+# - return blockIdx.x == gridDim.x - 1;
+# + __threadfence();
+# + bool mine = atomicAdd(arrived, 1) == gridDim.x * blockDim.x - 1;
+# + bool any = __syncthreads_or(mine);
+# + if (mine) *arrived = 0;
+# + __threadfence();
+# + return any;
 
 
 # %% id=11b-last

@@ -1,25 +1,15 @@
 """Right answers to exercises of course/12_async_inside_a_kernel.py in other forms than the solution's."""
 
-# %% id=12-oneshot
-# To PTX a volatile access is a relaxed one at system scope, so with fences it passes on a message.
-ONESHOT = r"""
-__device__ void send(unsigned int* cell, unsigned int x)
-{
-    volatile unsigned int* flag = cell;
-    cell[1] = x;
-    __threadfence();
-    flag[0] = 1;
-}
 
-__device__ Poll poll(unsigned int* cell, unsigned int& x)
-{
-    volatile unsigned int* flag = cell;
-    if (flag[0] == 0) return PENDING;
-    __threadfence();
-    x = cell[1];
-    return READY;
-}
-"""
+# %% id=12-oneshot
+# + # To PTX a volatile access is a relaxed one at system scope, so with fences it passes on a message.
+#   {
+# +     volatile unsigned int* flag = cell;
+# - atomicExch(&cell[0], 1u);
+# + flag[0] = 1;
+# - if (atomicAdd(&cell[0], 0u) == 0) return PENDING;
+# + volatile unsigned int* flag = cell;
+# + if (flag[0] == 0) return PENDING;
 
 
 # %% id=12-oneshot
@@ -42,56 +32,36 @@ __device__ void send(unsigned int* cell, unsigned int x)
 
 
 # %% id=12-oneshot
-ONESHOT = r"""
-__device__ bool raised(unsigned int* flag)
-{
-    bool up = atomicAdd(flag, 0u) != 0;
-    __threadfence();
-    return up;
-}
-
-__device__ void send(unsigned int* cell, unsigned int x)
-{
-    cell[1] = x;
-    __threadfence();
-    atomicExch(&cell[0], 1u);
-}
-
-__device__ Poll poll(unsigned int* cell, unsigned int& x)
-{
-    if (!raised(cell)) return PENDING;
-    x = cell[1];
-    return READY;
-}
-"""
+#   ONESHOT = r"""
+# + __device__ bool raised(unsigned int* flag)
+# + {
+# +     bool up = atomicAdd(flag, 0u) != 0;
+# +     __threadfence();
+# +     return up;
+# + }
+# +
+# - if (atomicAdd(&cell[0], 0u) == 0) return PENDING;
+# - __threadfence();
+# + if (!raised(cell)) return PENDING;
 
 
 # %% id=12-oneshot
-ONESHOT_IN_PARTS = r"""
-__device__ bool raised(unsigned int* flag)
-{
-    bool up = atomicAdd(flag, 0u) != 0;
-    __threadfence();
-    return up;
-}
-
-__device__ void send(unsigned int* cell, unsigned int x)
-{
-    cell[1] = x;
-    __threadfence();
-    atomicExch(&cell[0], 1u);
-}
-
-__device__ Poll poll(unsigned int* cell, unsigned int& x)
-{
-    if (!raised(cell)) return PENDING;
-    x = cell[1];
-    return READY;
-}
-"""
-
-
-ONESHOT = ONESHOT_IN_PARTS.replace("raised(cell)", "raised(&cell[0])")
+# - ONESHOT = r"""
+# + ONESHOT_IN_PARTS = r"""
+# + __device__ bool raised(unsigned int* flag)
+# + {
+# +     bool up = atomicAdd(flag, 0u) != 0;
+# +     __threadfence();
+# +     return up;
+# + }
+# +
+# - if (atomicAdd(&cell[0], 0u) == 0) return PENDING;
+# - __threadfence();
+# + if (!raised(cell)) return PENDING;
+#   """
+# +
+# +
+# + ONESHOT = ONESHOT_IN_PARTS.replace("raised(cell)", "raised(&cell[0])")
 
 
 # %% id=12-oneshot
@@ -154,36 +124,6 @@ ONESHOT = ONESHOT_IN_PARTS.replace("raised(cell)", "raised(&cell[0])")
 # + values[sent & 1] = x;
 # - atomicExch(tail, sent + 1);
 # + atomicAdd(tail, 1u);
-
-
-# %% id=12-ring
-# By PTX a side may read its own counter plainly. C++ allows nothing but an `atomic_ref` beside an `atomic_ref`.
-RING = r"""
-#include <cuda/atomic>
-using Count = cuda::atomic_ref<unsigned int, cuda::thread_scope_device>;
-
-struct Ring {
-    unsigned int* head;
-    unsigned int* tail;
-    unsigned int* values;
-    __device__ Poll poll_send(unsigned int x)
-    {
-        unsigned int sent = Count(*tail).load(cuda::memory_order_relaxed);
-        if (sent - Count(*head).load(cuda::memory_order_acquire) == 2) return PENDING;
-        values[sent % 2] = x;
-        Count(*tail).store(sent + 1, cuda::memory_order_release);
-        return READY;
-    }
-    __device__ Poll poll(unsigned int& x)
-    {
-        unsigned int received = Count(*head).load(cuda::memory_order_relaxed);
-        if (Count(*tail).load(cuda::memory_order_acquire) == received) return PENDING;
-        x = values[received % 2];
-        Count(*head).store(received + 1, cuda::memory_order_release);
-        return READY;
-    }
-};
-"""
 
 
 # %% id=12-ring
@@ -265,6 +205,24 @@ struct Ring {
 """
 
 
+# %% id=12-ring of=above
+# + # By PTX a side may read its own counter plainly. C++ allows nothing but an `atomic_ref` beside an `atomic_ref`.
+# - using Word = cuda::atomic_ref<unsigned int, cuda::thread_scope_device>;
+# + using Count = cuda::atomic_ref<unsigned int, cuda::thread_scope_device>;
+# - unsigned int sent = *tail;
+# - if (sent - Word(*head).load(cuda::memory_order_acquire) == 2) return PENDING;
+# + unsigned int sent = Count(*tail).load(cuda::memory_order_relaxed);
+# + if (sent - Count(*head).load(cuda::memory_order_acquire) == 2) return PENDING;
+# - Word(*tail).store(sent + 1, cuda::memory_order_release);
+# + Count(*tail).store(sent + 1, cuda::memory_order_release);
+# - unsigned int received = *head;
+# - if (Word(*tail).load(cuda::memory_order_acquire) == received) return PENDING;
+# + unsigned int received = Count(*head).load(cuda::memory_order_relaxed);
+# + if (Count(*tail).load(cuda::memory_order_acquire) == received) return PENDING;
+# - Word(*head).store(received + 1, cuda::memory_order_release);
+# + Count(*head).store(received + 1, cuda::memory_order_release);
+
+
 # %% id=12-door
 # - unsigned int before = Word(*door).exchange(1u, cuda::memory_order_acquire);
 # - return before == 0 ? READY : PENDING;
@@ -284,23 +242,19 @@ struct Ring {
 
 # %% id=12-pot
 # - int cups, pour, step;
-# - Timer pouring;
 # + int cups, pour, step;                      // step k > 0: cup k is poured
-# + Timer pouring;
 # - pouring.left = pour;
-# - step = 1;
+# + pouring = {pour};
 # - }
 # - while (cups > 0) {
 # - if (pouring.poll() == PENDING) return PENDING;
 # - cups--;
 # - pouring.left = pour;
 # - }
-# + pouring = {pour};
-# + step = 1;
-# + }
-# + for (; step <= cups; step++, pouring = {pour}) {
-# +     if (pouring.poll() == PENDING) return PENDING;
-# + }
+# +     }
+# +     for (; step <= cups; step++, pouring = {pour}) {
+# +         if (pouring.poll() == PENDING) return PENDING;
+# +     }
 
 
 # %% id=12-pot

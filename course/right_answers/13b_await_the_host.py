@@ -69,32 +69,16 @@ struct Retry {
 
 
 # %% id=13b-ask
-ASK = r"""
-struct Ask {
-    Hostcalls host;
-    unsigned long long a;
-    int step, packet;
-    unsigned long long answer;
-    __device__ Poll poll()
-    {
-        if (step == 0) {
-            packet = hostcall_try_begin(host);
-            if (packet < 0) return PENDING;
-            hostcall_ask(host, packet, 16, a, 0, 0);
-            step = 1;
-            return PENDING;
-        }
-        if (step == 1) {
-            if (!hostcall_done(host, packet)) return PENDING;
-            __threadfence_system();
-            answer = hostcall_answer(host, packet);
-            hostcall_end(host, packet);
-            step = 2;
-        }
-        return READY;
-    }
-};
-"""
+#   if (packet < 0) return PENDING;
+# + hostcall_ask(host, packet, 16, a, 0, 0);
+#   step = 1;
+# + return PENDING;
+# - hostcall_ask(host, packet, 16, a, 0, 0);
+# - step = 2;
+# - }
+# - if (step == 2) {
+# - step = 3;
+# + step = 2;
 
 
 # %% id=13b-ask
@@ -114,31 +98,16 @@ struct Ask {
 
 
 # %% id=13b-ask
-ASK = r"""
-struct Ask {
-    Hostcalls host;
-    unsigned long long a;
-    int step, packet;
-    unsigned long long answer;
-    __device__ Poll poll()
-    {
-        if (step == 0) {
-            packet = hostcall_try_begin(host);
-            if (packet < 0) return PENDING;
-            hostcall_ask(host, packet, 16, a, 0, 0);
-            step = 1;
-        }
-        if (step == 1) {
-            if (!hostcall_done(host, packet)) return PENDING;
-            __threadfence_system();
-            answer = hostcall_answer(host, packet);
-            hostcall_leave(host, packet);
-            step = 2;
-        }
-        return READY;
-    }
-};
-"""
+#   if (packet < 0) return PENDING;
+# + hostcall_ask(host, packet, 16, a, 0, 0);
+# - hostcall_ask(host, packet, 16, a, 0, 0);
+# - step = 2;
+# - }
+# - if (step == 2) {
+# - hostcall_end(host, packet);
+# - step = 3;
+# + hostcall_leave(host, packet);
+# + step = 2;
 
 
 # %% id=13b-both
@@ -201,38 +170,20 @@ struct Ask {
 # + else *out = quick.a.b.answer;
 
 
-# %% id=13b-challenge
-AHEAD = r"""
-#include "hostcall_async.cuh"
-__device__ float work(float x)
-{
-    float root = 1.0f + x;
-    for (int k = 0; k < 1500; k++) root = 0.5f * (root + 3.0f / root);
-    return root + x;
-}
-
-// Asks for the next one before it waits.
-__global__ void ahead(unsigned long long* mail, unsigned long long* stack, int pieces, float* out)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    float sum = 0.0f;
-    Ask mine = ask_keeping(host, 16, 0, 0, 0);
-    for (int k = 0; k < pieces; k++) {
-        Ask next = ask_keeping(host, 16, k + 1, 0, 0);
-        if (k + 1 < pieces) next.poll();
-        block_on(mine);
-        if (mine.error != 0) {
-            mine.end();
-            next.drop();
-            return;
-        }
-        sum += work(mine.bytes()[0]);
-        mine.end();
-        mine = next;
-    }
-    *out = sum;
-}
-"""
+# %% id=13b-challenge of=starter
+# - __global__ void ahead(unsigned long long* mail, unsigned long long* stack,
+# - int pieces, float* out)
+# + // Asks for the next one before it waits.
+# + __global__ void ahead(unsigned long long* mail, unsigned long long* stack, int pieces, float* out)
+#   float sum = 0.0f;
+# + Ask mine = ask_keeping(host, 16, 0, 0, 0);
+# - Ask mine = ask_keeping(host, 16, k, 0, 0);
+# + Ask next = ask_keeping(host, 16, k + 1, 0, 0);
+# + if (k + 1 < pieces) next.poll();
+#   mine.end();
+# + next.drop();
+#   mine.end();
+# + mine = next;
 
 
 # %% id=13b-challenge
@@ -254,30 +205,19 @@ __global__ void ahead(unsigned long long* mail, unsigned long long* stack, int p
 # + sum += work(x);
 
 
-# %% id=13b-challenge
-AHEAD = r"""
-#include "hostcall_async.cuh"
-__device__ float work(float x)
-{
-    float root = 1.0f + x;
-    for (int k = 0; k < 1500; k++) root = 0.5f * (root + 3.0f / root);
-    return root + x;
-}
-
-__global__ void ahead(unsigned long long* mail, unsigned long long* stack, int pieces, float* out)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    float sum = 0.0f;
-    Ask mine = ask_keeping(host, 16, 0, 0, 0);
-    for (int k = 0; k < pieces; k++) {
-        block_on(mine);
-        if (mine.error != 0) { mine.end(); return; }
-        Ask next = ask_keeping(host, 16, k + 1, 0, 0);
-        if (k + 1 < pieces) next.poll();
-        sum += work(mine.bytes()[0]);
-        mine.end();
-        mine = next;
-    }
-    *out = sum;
-}
-"""
+# %% id=13b-challenge of=starter
+# - __global__ void ahead(unsigned long long* mail, unsigned long long* stack,
+# - int pieces, float* out)
+# + __global__ void ahead(unsigned long long* mail, unsigned long long* stack, int pieces, float* out)
+#   float sum = 0.0f;
+# + Ask mine = ask_keeping(host, 16, 0, 0, 0);
+# - Ask mine = ask_keeping(host, 16, k, 0, 0);
+# - if (mine.error != 0) {
+# - mine.end();
+# - return;
+# - }
+# + if (mine.error != 0) { mine.end(); return; }
+# + Ask next = ask_keeping(host, 16, k + 1, 0, 0);
+# + if (k + 1 < pieces) next.poll();
+#   mine.end();
+# + mine = next;

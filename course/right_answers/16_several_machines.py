@@ -1,5 +1,6 @@
 """Right answers to exercises of course/16_several_machines.py in other forms than the solution's."""
 
+
 # %% id=16-recipe
 from functools import reduce
 

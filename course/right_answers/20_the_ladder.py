@@ -1,42 +1,30 @@
 """Right answers to exercises of course/20_the_ladder.py in other forms than the solution's."""
 
 
-# %% id=20-turn
-turn = agt.Kernel(r"""
-extern "C" __global__ void turn(int n, const float* x, float* y)
-{
-    __shared__ float tile[32][32];
-    int i = threadIdx.x, j = threadIdx.y;
-    tile[j][i ^ j] = x[(blockIdx.y * 32 + j) * n + blockIdx.x * 32 + i];
-    __syncthreads();
-    y[(blockIdx.x * 32 + j) * n + blockIdx.y * 32 + i] = tile[i][i ^ j];
-}
-""")
+# %% id=20-turn of=starter
+# - int col = blockIdx.x * 32 + threadIdx.x, row = blockIdx.y * 32 + threadIdx.y;
+# - y[col * n + row] = x[row * n + col];
+# + int i = threadIdx.x, j = threadIdx.y;
+# + tile[j][i ^ j] = x[(blockIdx.y * 32 + j) * n + blockIdx.x * 32 + i];
+# + __syncthreads();
+# + y[(blockIdx.x * 32 + j) * n + blockIdx.y * 32 + i] = tile[i][i ^ j];
 
 
-# %% id=20-rows
-rows = agt.Kernel(r"""
-extern "C" __global__ void rows(int n, const float* x, float* y)
-{
-    x += blockIdx.x * n;
-    y += blockIdx.x * n;
-    float top = -INFINITY, sum = 0.0f;
-    for (int i = threadIdx.x; i < n; i += 32) {
-        float v = x[i];
-        if (v > top) {
-            sum = sum * expf(top - v) + 1.0f;
-            top = v;
-        } else {
-            sum += expf(v - top);
-        }
-    }
-    float high = top;
-    for (int far = 16; far > 0; far /= 2) high = fmaxf(high, __shfl_xor_sync(0xffffffff, high, far));
-    sum = sum == 0.0f ? 0.0f : sum * expf(top - high);
-    for (int far = 16; far > 0; far /= 2) sum += __shfl_xor_sync(0xffffffff, sum, far);
-    for (int i = threadIdx.x; i < n; i += 32) y[i] = expf(x[i] - high) / sum;
-}
-""")
+# %% id=20-rows of=starter
+# - // your code
+# + float v = x[i];
+# + if (v > top) {
+# +     sum = sum * expf(top - v) + 1.0f;
+# +     top = v;
+# + } else {
+# +     sum += expf(v - top);
+# + }
+#   }
+# + float high = top;
+# + for (int far = 16; far > 0; far /= 2) high = fmaxf(high, __shfl_xor_sync(0xffffffff, high, far));
+# + sum = sum == 0.0f ? 0.0f : sum * expf(top - high);
+# + for (int far = 16; far > 0; far /= 2) sum += __shfl_xor_sync(0xffffffff, sum, far);
+# + for (int i = threadIdx.x; i < n; i += 32) y[i] = expf(x[i] - high) / sum;
 
 
 # %% id=20-ahead

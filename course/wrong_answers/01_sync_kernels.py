@@ -189,14 +189,10 @@ def forward(a, x):
 
 
 # %% id=01-meanwhile cause="you used a stream from an earlier cell"
-stream = agt.create_stream()
-
-
-def with_a_job(op, job):
-    result = op.async_on(stream)
-    job()
-    stream.synchronize()
-    return result
+# + stream = agt.create_stream()
+# +
+# +
+# - stream = agt.create_stream()
 
 
 # %% id=01-relu cause="with n=1000 and blocks of 256, kernel 'my_relu': block (3, 0, 0)"
@@ -236,19 +232,13 @@ def with_a_job(op, job):
 # + }
 
 
-# %% id=01-matvec cause="out of bounds"
-my_matvec = agt.Kernel(r"""
-extern "C" __global__ void my_matvec(unsigned int m, unsigned int n,
-                                     const float* a, const float* x, float* y)
-{
-    unsigned int row = blockIdx.x * blockDim.x + threadIdx.x;
-    float sum = 0.0f;
-    for (unsigned int j = 0; j < n; j++) {
-        sum += a[row * n + j] * x[j];
-    }
-    y[row] = sum;
-}
-""")
+# %% id=01-matvec of=starter cause="out of bounds"
+# - // your code
+# + float sum = 0.0f;
+# + for (unsigned int j = 0; j < n; j++) {
+# +     sum += a[row * n + j] * x[j];
+# + }
+# + y[row] = sum;
 
 
 # %% id=01-matvec cause="element 0 was added to whatever the output held before the launch"
@@ -463,14 +453,23 @@ extern "C" __global__ void my_matvec(unsigned int m, unsigned int n, const float
 """)
 
 
-# %% id=01-matvec cause="and should be -34.9428"
-my_matvec = agt.Kernel(r"""
-extern "C" __global__ void my_matvec(unsigned int m, unsigned int n, const float* a, const float* x, float* y)
-{
-    unsigned int row = blockIdx.x * blockDim.x + threadIdx.x;
-    if (row < m) { float t = 0.0f; for (unsigned int j = 0; j < n && j < 1000; j++) t += a[row * n + j] * x[j]; y[row] = t; }
-}
-""")
+# %% id=01-matvec of=above cause="and should be -34.9428"
+# - if (row < m) { float t = 0.0f; for (unsigned int j = 0; j < n && j < 64; j++) t += a[row * n + j] * x[j]; y[row] = t; }
+# + if (row < m) { float t = 0.0f; for (unsigned int j = 0; j < n && j < 1000; j++) t += a[row * n + j] * x[j]; y[row] = t; }
+
+
+# %% id=01-matvec of=above cause="and should be -34.9428"
+#   {
+# +     __shared__ float s[64];
+# - if (row < m) { float t = 0.0f; for (unsigned int j = 0; j < n && j < 64; j++) t += a[row * n + j] * x[j]; y[row] = t; }
+# + for (unsigned int j = threadIdx.x; j < n && j < 64; j += blockDim.x) s[j] = x[j];
+# + __syncthreads();
+# + if (row < m) { float t = 0.0f; for (unsigned int j = 0; j < n && j < 64; j++) t += a[row * n + j] * s[j]; y[row] = t; }
+
+
+# %% id=01-matvec of=above cause="this loop is still running"
+# - if (row < m) { float t = 0.0f; for (unsigned int j = 0; j < n && j < 64; j++) t += a[row * n + j] * x[j]; y[row] = t; }
+# + if (row < m) { float t = 0.0f; for (unsigned char j = 0; j < n; j++) t += a[row * n + j] * x[j]; y[row] = t; }
 
 
 # %% id=01-one-wait cause="of the result was not there yet"
@@ -521,29 +520,6 @@ async def forward(a, x):
 # - y[i] = a * x[i] + b;
 # - }
 # + if (i < n) y[i] = a * x[i] + fmaxf(b, -10.0f);
-
-
-# %% id=01-matvec cause="and should be -34.9428"
-my_matvec = agt.Kernel(r"""
-extern "C" __global__ void my_matvec(unsigned int m, unsigned int n, const float* a, const float* x, float* y)
-{
-    __shared__ float s[64];
-    unsigned int row = blockIdx.x * blockDim.x + threadIdx.x;
-    for (unsigned int j = threadIdx.x; j < n && j < 64; j += blockDim.x) s[j] = x[j];
-    __syncthreads();
-    if (row < m) { float t = 0.0f; for (unsigned int j = 0; j < n && j < 64; j++) t += a[row * n + j] * s[j]; y[row] = t; }
-}
-""")
-
-
-# %% id=01-matvec cause="this loop is still running"
-my_matvec = agt.Kernel(r"""
-extern "C" __global__ void my_matvec(unsigned int m, unsigned int n, const float* a, const float* x, float* y)
-{
-    unsigned int row = blockIdx.x * blockDim.x + threadIdx.x;
-    if (row < m) { float t = 0.0f; for (unsigned char j = 0; j < n; j++) t += a[row * n + j] * x[j]; y[row] = t; }
-}
-""")
 
 
 # %% id=01-copy cause="with 70,000 elements, no thread wrote element 65536"
@@ -608,44 +584,6 @@ def layer(a, x, b):
 
 
 # %% id=01-challenge cause="and should be"
-# - whole_layer = agt.Kernel(r"""
-# - extern "C" __global__ void whole_layer(unsigned int m, unsigned int n, const float* a,
-# - const float* x, const float* b, float* y)
-# + LAYER = r"""
-# + extern "C" __global__ void my_layer(unsigned int m, unsigned int n, const float* a, const float* x,
-# +                                     const float* b, float* y)
-# - for (unsigned int j = 0; j < n; j++) sum += a[row * n + j] * x[j];
-# - y[row] = sum > 0.0f ? sum : 0.0f;
-# + for (unsigned int j = 0; j < n; j++) {
-# +     sum += a[row * n + j] * x[j];
-# + }
-# + y[row] = sum;
-# - """)
-# + """
-# - return whole_layer(m, n, agt.h2d(a), agt.h2d(x), agt.h2d(b), y).output().to_host()
-# + return agt.Kernel(LAYER)(m, n, agt.h2d(a), agt.h2d(x), agt.h2d(b), y).output().to_host()
-
-
-# %% id=01-challenge cause="and should be"
-# - whole_layer = agt.Kernel(r"""
-# - extern "C" __global__ void whole_layer(unsigned int m, unsigned int n, const float* a,
-# - const float* x, const float* b, float* y)
-# + LAYER = r"""
-# + extern "C" __global__ void my_layer(unsigned int m, unsigned int n, const float* a, const float* x,
-# +                                     const float* b, float* y)
-# - float sum = b[row];
-# - for (unsigned int j = 0; j < n; j++) sum += a[row * n + j] * x[j];
-# + float sum = 0.0f;
-# + for (unsigned int j = 0; j < n; j++) {
-# +     sum += a[row * n + j] * x[j];
-# + }
-# - """)
-# + """
-# - return whole_layer(m, n, agt.h2d(a), agt.h2d(x), agt.h2d(b), y).output().to_host()
-# + return agt.Kernel(LAYER)(m, n, agt.h2d(a), agt.h2d(x), agt.h2d(b), y).output().to_host()
-
-
-# %% id=01-challenge cause="and should be"
 LAYER = r"""
 extern "C" __global__ void my_layer(unsigned int m, unsigned int n, const float* a, const float* x,
                                     const float* b, float* y)
@@ -656,7 +594,7 @@ extern "C" __global__ void my_layer(unsigned int m, unsigned int n, const float*
         for (unsigned int j = 0; j < n; j++) {
             sum += a[row * n + j] * x[j];
         }
-        y[row] = sum > 0.0f ? sum + b[row] : b[row];
+        y[row] = sum > 0.0f ? sum : 0.0f;
     }
 }
 """
@@ -668,39 +606,29 @@ def layer(a, x, b):
     return agt.Kernel(LAYER)(m, n, agt.h2d(a), agt.h2d(x), agt.h2d(b), y).output().to_host()
 
 
-# %% id=01-challenge cause="out of bounds"
-# - whole_layer = agt.Kernel(r"""
-# - extern "C" __global__ void whole_layer(unsigned int m, unsigned int n, const float* a,
-# - const float* x, const float* b, float* y)
-# + LAYER = r"""
-# + extern "C" __global__ void my_layer(unsigned int m, unsigned int n, const float* a, const float* x,
-# +                                     const float* b, float* y)
+# %% id=01-challenge of=above cause="and should be"
+# - float sum = 0.0f;
+# + float sum = b[row];
+# - y[row] = sum > 0.0f ? sum : 0.0f;
+# + y[row] = sum;
+
+
+# %% id=01-challenge of=above cause="and should be"
+# - y[row] = sum > 0.0f ? sum : 0.0f;
+# + y[row] = sum > 0.0f ? sum + b[row] : b[row];
+
+
+# %% id=01-challenge of=above cause="out of bounds"
 # - if (row < m) {
+# - float sum = 0.0f;
 # + {
-# - for (unsigned int j = 0; j < n; j++) sum += a[row * n + j] * x[j];
-# + for (unsigned int j = 0; j < n; j++) {
-# +     sum += a[row * n + j] * x[j];
-# + }
-# - """)
-# + """
-# - return whole_layer(m, n, agt.h2d(a), agt.h2d(x), agt.h2d(b), y).output().to_host()
-# + return agt.Kernel(LAYER)(m, n, agt.h2d(a), agt.h2d(x), agt.h2d(b), y).output().to_host()
+# +     float sum = b[row];
 
 
-# %% id=01-challenge cause="building the operation already ran something"
-# - whole_layer = agt.Kernel(r"""
-# - extern "C" __global__ void whole_layer(unsigned int m, unsigned int n, const float* a,
-# - const float* x, const float* b, float* y)
-# + LAYER = r"""
-# + extern "C" __global__ void my_layer(unsigned int m, unsigned int n, const float* a, const float* x,
-# +                                     const float* b, float* y)
-# - for (unsigned int j = 0; j < n; j++) sum += a[row * n + j] * x[j];
-# + for (unsigned int j = 0; j < n; j++) {
-# +     sum += a[row * n + j] * x[j];
-# + }
-# - """)
-# + """
-# - return whole_layer(m, n, agt.h2d(a), agt.h2d(x), agt.h2d(b), y).output().to_host()
+# %% id=01-challenge of=above cause="building the operation already ran something"
+# - float sum = 0.0f;
+# + float sum = b[row];
+# - return agt.Kernel(LAYER)(m, n, agt.h2d(a), agt.h2d(x), agt.h2d(b), y).output().to_host()
 # + return agt.Kernel(LAYER)(m, n, agt.h2d(a), agt.h2d(x).sync(), agt.h2d(b), y).output().to_host()
 
 
@@ -762,17 +690,13 @@ def layer(a, x, b):
 # + y[i] = a * x[i] + b;
 
 
-# %% id=01-matvec cause="threads write element 5"
-my_matvec = agt.Kernel(r"""
-extern "C" __global__ void my_matvec(unsigned int m, unsigned int n,
-                                     const float* a, const float* x, float* y)
-{
-    unsigned int row = min(blockIdx.x * blockDim.x + threadIdx.x, m - 1);
-    float sum = 0.0f;
-    for (unsigned int j = 0; j < n; j++) sum += a[row * n + j] * x[j];
-    y[row] = sum;
-}
-""")
+# %% id=01-matvec of=starter cause="threads write element 5"
+# - unsigned int row = blockIdx.x * blockDim.x + threadIdx.x;
+# - // your code
+# + unsigned int row = min(blockIdx.x * blockDim.x + threadIdx.x, m - 1);
+# + float sum = 0.0f;
+# + for (unsigned int j = 0; j < n; j++) sum += a[row * n + j] * x[j];
+# + y[row] = sum;
 
 
 # %% id=01-broadcast cause="2 threads write element 15"
@@ -797,20 +721,15 @@ extern "C" __global__ void my_matvec(unsigned int m, unsigned int n,
 # +     pass
 
 
-# %% id=01-matvec cause="with blocks of 4, kernel 'my_matvec': block (0, 0, 0), thread (0, 0, 0) reads 'part'[4], which nothing"
-my_matvec = agt.Kernel(r"""
-extern "C" __global__ void my_matvec(unsigned int m, unsigned int n,
-                                     const float* a, const float* x, float* y)
-{
-    __shared__ float part[32];                         // of x, and blocks have 32 threads at least
-    unsigned int row = blockIdx.x * blockDim.x + threadIdx.x;
-    float s = 0.0f;
-    for (unsigned int t = 0; t < n; t += 32) {
-        if (threadIdx.x < 32 && t + threadIdx.x < n) part[threadIdx.x] = x[t + threadIdx.x];
-        __syncthreads();
-        if (row < m) for (unsigned int k = 0; k < 32 && t + k < n; k++) s += a[row * n + t + k] * part[k];
-        __syncthreads();
-    }
-    if (row < m) y[row] = s;
-}
-""")
+# %% id=01-matvec of=starter cause="with blocks of 4, kernel 'my_matvec': block (0, 0, 0), thread (0, 0, 0) reads 'part'[4], which nothing"
+#   {
+# +     __shared__ float part[32];                         // of x, and blocks have 32 threads at least
+# - // your code
+# + float s = 0.0f;
+# + for (unsigned int t = 0; t < n; t += 32) {
+# +     if (threadIdx.x < 32 && t + threadIdx.x < n) part[threadIdx.x] = x[t + threadIdx.x];
+# +     __syncthreads();
+# +     if (row < m) for (unsigned int k = 0; k < 32 && t + k < n; k++) s += a[row * n + t + k] * part[k];
+# +     __syncthreads();
+# + }
+# + if (row < m) y[row] = s;

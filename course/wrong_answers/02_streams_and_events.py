@@ -65,6 +65,30 @@ def fork_join(prepare, branches, combine, main, streams):
     return combine.async_on(main)
 
 
+# %% id=02-fork-join of=above cause="`prepare` ran on stream"
+# - prepare.async_on(main)
+# + prepare.async_on(streams[0])
+# + ready = streams[0].record()
+#   for branch, stream in zip(branches, streams):
+# +     stream.wait_event(ready)
+
+
+# %% id=02-fork-join of=above cause="with a fork into 1, your code raised IndexError"
+#   prepare.async_on(main)
+# + ready = main.record()
+# + streams[0].wait_event(ready)
+# + streams[1].wait_event(ready)
+# + for stream in streams[2:]:
+# +     stream.wait_event(ready)
+
+
+# %% id=02-fork-join of=above cause="with a fork into 11, `branch5` ran 0 times"
+# - for branch, stream in zip(branches, streams):
+# + prepared = main.record()
+# + for branch, stream in list(zip(branches, streams, strict=True))[:5]:
+# +     stream.wait_event(prepared)
+
+
 # %% id=02-fork-join cause="When `d2h` was put on stream 1, no `wait_event` had made that stream wait for stream 2: it needs such a wait, and needs it before that work"
 def fork_join(prepare, branches, combine, main, streams):
     prepare.async_on(main)
@@ -75,27 +99,56 @@ def fork_join(prepare, branches, combine, main, streams):
     return combine.async_on(main)
 
 
-# %% id=02-fork-join cause="the host waited 2 times"
-def fork_join(prepare, branches, combine, main, streams):
-    prepare.async_on(main)
-    ready = main.record()
-    for branch, stream in zip(branches, streams):
-        stream.wait_event(ready)
-        branch.async_on(stream)
-    for stream in streams:
-        stream.synchronize()
-    return combine.async_on(main)
+# %% id=02-fork-join of=above cause="the host waited 2 times"
+#   for branch, stream in zip(branches, streams):
+#   branch.async_on(stream)
+# + for stream in streams:
+# +     stream.synchronize()
 
 
-# %% id=02-fork-join cause="`d2h` ran on stream"
-def fork_join(prepare, branches, combine, main, streams):
-    prepare.async_on(main)
-    ready = main.record()
-    for branch, stream in zip(branches, streams):
-        stream.wait_event(ready)
-        branch.async_on(stream)
-        streams[0].wait_event(stream.record())
-    return combine.async_on(streams[0])
+# %% id=02-fork-join of=above cause="`d2h` ran on stream"
+# - return combine.async_on(main)
+# +     streams[0].wait_event(stream.record())
+# + return combine.async_on(streams[0])
+
+
+# %% id=02-fork-join of=above cause="`branch0` ran 2 times"
+#   branch.async_on(stream)
+# + branch.async_on(stream)
+# + main.wait_event(stream.record())
+
+
+# %% id=02-fork-join of=above cause="should return whatever `async_on` returns for `combine`"
+# - return combine.async_on(main)
+# +     main.wait_event(stream.record())
+# + combine.async_on(main)
+
+
+# %% id=02-fork-join of=above cause="element 0 is"
+# - return combine.async_on(main)
+# +     main.wait_event(stream.record())
+# + return combine.async_on(main)[::-1]
+
+
+# %% id=02-fork-join of=above cause="Python came back only when"
+# - return combine.async_on(main)
+# +     main.wait_event(stream.record())
+# + result = combine.async_on(main)
+# + while not main.done:
+# +     pass
+# + return result
+
+
+# %% id=02-fork-join of=above cause="Stream 1 does wait for an event of stream 2, but for one that was recorded before `branch0` was put there"
+#   stream.wait_event(ready)
+# + done = stream.record()
+#   branch.async_on(stream)
+# + main.wait_event(done)
+
+
+# %% id=02-fork-join of=above cause="Here stream 2 waits for stream 1, and the other way round is right"
+#   branch.async_on(stream)
+# + stream.wait_event(main.record())
 
 
 # %% id=02-fork-join cause="`branch1` ran on stream"
@@ -121,107 +174,11 @@ def fork_join(prepare, branches, combine, main, streams):
     return combine.async_on(main)
 
 
-# %% id=02-fork-join cause="`prepare` ran on stream"
-def fork_join(prepare, branches, combine, main, streams):
-    prepare.async_on(streams[0])
-    ready = streams[0].record()
-    for branch, stream in zip(branches, streams):
-        stream.wait_event(ready)
-        branch.async_on(stream)
-        main.wait_event(stream.record())
-    return combine.async_on(main)
-
-
-# %% id=02-fork-join cause="`branch0` ran 2 times"
-def fork_join(prepare, branches, combine, main, streams):
-    prepare.async_on(main)
-    ready = main.record()
-    for branch, stream in zip(branches, streams):
-        stream.wait_event(ready)
-        branch.async_on(stream)
-        branch.async_on(stream)
-        main.wait_event(stream.record())
-    return combine.async_on(main)
-
-
-# %% id=02-fork-join cause="should return whatever `async_on` returns for `combine`"
-def fork_join(prepare, branches, combine, main, streams):
-    prepare.async_on(main)
-    ready = main.record()
-    for branch, stream in zip(branches, streams):
-        stream.wait_event(ready)
-        branch.async_on(stream)
-        main.wait_event(stream.record())
-    combine.async_on(main)
-
-
-# %% id=02-fork-join cause="element 0 is"
-def fork_join(prepare, branches, combine, main, streams):
-    prepare.async_on(main)
-    ready = main.record()
-    for branch, stream in zip(branches, streams):
-        stream.wait_event(ready)
-        branch.async_on(stream)
-        main.wait_event(stream.record())
-    return combine.async_on(main)[::-1]
-
-
-# %% id=02-minimum-events cause="with 4 calls of `wait_event`, and 3 are enough"
-def enqueue(ops, one, two):
-    ops["a"].async_on(one)
-    a_done = one.record()
-    ops["b"].async_on(two)
-    b_done = two.record()
-
-    one.wait_event(b_done)
-    ops["c"].async_on(one)
-    c_done = one.record()
-    two.wait_event(a_done)
-    ops["d"].async_on(two)
-
-    one.wait_event(b_done)
-    ops["e"].async_on(one)
-    two.wait_event(c_done)
-    ops["f"].async_on(two)
-
-
-# %% id=02-minimum-events cause="nothing makes `f` (stream 2) wait for `c`"
-def enqueue(ops, one, two):
-    ops["a"].async_on(one)
-    a_done = one.record()
-    ops["b"].async_on(two)
-    one.wait_event(two.record())
-    ops["c"].async_on(one)
-    two.wait_event(a_done)
-    ops["d"].async_on(two)
-    ops["e"].async_on(one)
-    ops["f"].async_on(two)
-
-
-# %% id=02-minimum-events cause="`d` (stream 2) is made to wait for `c` (stream 1), and needn't"
-def enqueue(ops, one, two):
-    ops["a"].async_on(one)
-    ops["b"].async_on(two)
-    one.wait_event(two.record())
-    ops["c"].async_on(one)
-    two.wait_event(one.record())
-    ops["d"].async_on(two)
-    ops["e"].async_on(one)
-    ops["f"].async_on(two)
-
-
-# %% id=02-minimum-events cause="`f` (stream 2) is made to wait for `e` (stream 1), and needn't"
-def enqueue(ops, one, two):
-    ops["a"].async_on(one)
-    a_done = one.record()
-    ops["b"].async_on(two)
-    one.wait_event(two.record())
-    ops["c"].async_on(one)
-    two.wait_event(a_done)
-    ops["d"].async_on(two)
-    ops["e"].async_on(one)
-    two.wait_event(one.record())
-    ops["f"].async_on(two)
+# %% id=02-minimum-events of=starter cause="`d` (stream 2) is made to wait for `c` (stream 1), and needn't"
+#   ops["b"].async_on(two)
+# + one.wait_event(two.record())
+#   ops["c"].async_on(one)
+# + two.wait_event(one.record())
 
 
 # %% id=02-minimum-events cause="nothing makes `c` (stream 1) wait for `b`"
@@ -256,16 +213,41 @@ def enqueue(ops, one, two):
     ops["f"].async_on(two)
 
 
-# %% id=02-minimum-events cause="`f` ran 0 times"
-def enqueue(ops, one, two):
-    ops["a"].async_on(one)
-    a_done = one.record()
-    ops["b"].async_on(two)
-    one.wait_event(two.record())
-    ops["c"].async_on(one)
-    two.wait_event(a_done)
-    ops["d"].async_on(two)
-    ops["e"].async_on(one)
+# %% id=02-minimum-events of=above cause="with 4 calls of `wait_event`, and 3 are enough"
+# - one.wait_event(two.record())
+# + b_done = two.record()
+# +
+# + one.wait_event(b_done)
+#   ops["d"].async_on(two)
+# +
+# + one.wait_event(b_done)
+# - c_done.synchronize()
+# + two.wait_event(c_done)
+
+
+# %% id=02-minimum-events of=above cause="nothing makes `f` (stream 2) wait for `c`"
+# - c_done = one.record()
+# - c_done.synchronize()
+
+
+# %% id=02-minimum-events of=above cause="`f` (stream 2) is made to wait for `e` (stream 1), and needn't"
+# - c_done = one.record()
+# - c_done.synchronize()
+# + two.wait_event(one.record())
+
+
+# %% id=02-minimum-events of=above cause="`f` ran 0 times"
+# - c_done = one.record()
+# - c_done.synchronize()
+# - ops["f"].async_on(two)
+
+
+# %% id=02-minimum-events of=above cause="Python came back only when"
+# - c_done.synchronize()
+# + two.wait_event(c_done)
+#   ops["f"].async_on(two)
+# + while not (one.done and two.done):
+# +     pass
 
 
 # %% id=02-order-the-race cause="Python came back only when `write` was done"
@@ -281,37 +263,6 @@ def enqueue(ops, one, two):
 # - stream.wait_event(ready)
 # + for i, (branch, stream) in enumerate(zip(branches, streams)):
 # +     stream.wait_event(joins[i - 2] if i >= 2 else ready)
-
-
-# %% id=02-fork-join cause="Python came back only when"
-def fork_join(prepare, branches, combine, main, streams):
-    prepare.async_on(main)
-    ready = main.record()
-    for branch, stream in zip(branches, streams):
-        stream.wait_event(ready)
-        branch.async_on(stream)
-        main.wait_event(stream.record())
-    result = combine.async_on(main)
-    while not main.done:
-        pass
-    return result
-
-
-# %% id=02-minimum-events cause="Python came back only when"
-def enqueue(ops, one, two):
-    ops["a"].async_on(one)
-    a_done = one.record()
-    ops["b"].async_on(two)
-    one.wait_event(two.record())
-    ops["c"].async_on(one)
-    c_done = one.record()
-    two.wait_event(a_done)
-    ops["d"].async_on(two)
-    ops["e"].async_on(one)
-    two.wait_event(c_done)
-    ops["f"].async_on(two)
-    while not (one.done and two.done):
-        pass
 
 
 # %% id=02-challenge cause="get below 440"
@@ -344,31 +295,19 @@ def arrange(ops, one, two):
 
 
 # %% id=02-challenge cause="`g` comes after `d` because the host waited in between (`synchronize`, or a `sync`), and it should go on: let stream 1 wait for an event"
-def arrange(ops, one, two):
-    ops["a"].async_on(one)
-    a_done = one.record()
-    ops["c"].async_on(one)
-    ops["f"].async_on(one)
-    ops["b"].async_on(two)
-    two.wait_event(a_done)
-    ops["d"].async_on(two)
-    ops["e"].async_on(two)
-    two.synchronize()
-    ops["g"].async_on(one)
+# - ops["b"].async_on(two)
+#   ops["f"].async_on(one)
+# + ops["b"].async_on(two)
+# - one.wait_event(two.record())
+# + two.synchronize()
 
 
 # %% id=02-challenge cause="`d` comes after `a` because the host waited in between (`synchronize`, or a `sync`), and it should go on: let stream 2 wait for an event"
-def arrange(ops, one, two):
-    ops["a"].async_on(one)
-    ops["b"].async_on(two)
-    a_done = one.record()
-    a_done.synchronize()
-    ops["c"].async_on(one)
-    ops["f"].async_on(one)
-    ops["d"].async_on(two)
-    ops["e"].async_on(two)
-    one.wait_event(two.record())
-    ops["g"].async_on(one)
+#   ops["a"].async_on(one)
+# + ops["b"].async_on(two)
+# - ops["b"].async_on(two)
+# + a_done.synchronize()
+# - two.wait_event(a_done)
 
 
 # %% id=02-order-the-race cause="When `d2h` was put on stream 2, no `wait_event` had made that stream wait for stream 1"
@@ -386,29 +325,6 @@ def in_order(first, second, one, two):
     first.async_on(one)
     two.wait_event(one.record())
     return result
-
-
-# %% id=02-fork-join cause="Stream 1 does wait for an event of stream 2, but for one that was recorded before `branch0` was put there"
-def fork_join(prepare, branches, combine, main, streams):
-    prepare.async_on(main)
-    ready = main.record()
-    for branch, stream in zip(branches, streams):
-        stream.wait_event(ready)
-        done = stream.record()
-        branch.async_on(stream)
-        main.wait_event(done)
-    return combine.async_on(main)
-
-
-# %% id=02-fork-join cause="Here stream 2 waits for stream 1, and the other way round is right"
-def fork_join(prepare, branches, combine, main, streams):
-    prepare.async_on(main)
-    ready = main.record()
-    for branch, stream in zip(branches, streams):
-        stream.wait_event(ready)
-        branch.async_on(stream)
-        stream.wait_event(main.record())
-    return combine.async_on(main)
 
 
 # %% id=02-challenge cause="one of the streams that you were given"
@@ -432,18 +348,9 @@ def arrange(pieces, one, two):
 
 
 # %% id=02-fork-join cause="`d2h` ran 6 times"
-def fork_join(prepare, branches, combine, main, streams):
-    prepare.async_on(main)
-    ready = main.record()
-    joins = []
-    for branch, stream in zip(branches, streams):
-        stream.wait_event(ready)
-        branch.async_on(stream)
-        joins.append(stream.record())
-    for join in joins:
-        main.wait_event(join)
-    combine.async_on(main)
-    return combine.async_on(main)
+#   for join in joins:
+#   main.wait_event(join)
+# + combine.async_on(main)
 
 
 # %% id=02-fork-join cause="nothing makes `d2h`"
@@ -461,16 +368,11 @@ def fork_join(prepare, branches, combine, main, streams):
 
 
 # %% id=02-challenge cause="`e` is ahead of `b` on stream 2, and has to come after it"
-def arrange(ops, one, two):
-    ops["a"].async_on(one)
-    ops["e"].async_on(two)
-    ops["b"].async_on(two)
-    ops["c"].async_on(one)
-    ops["f"].async_on(one)
-    two.wait_event(one.record())
-    ops["d"].async_on(two)
-    one.wait_event(two.record())
-    ops["g"].async_on(one)
+# - a_done = one.record()
+# + ops["e"].async_on(two)
+# - two.wait_event(a_done)
+# + two.wait_event(one.record())
+# - ops["e"].async_on(two)
 
 
 # %% id=02-fork-join cause="Python came back only when `prepare` was done"
@@ -546,20 +448,6 @@ def fork_join(prepare, branches, combine, main, streams):
     return combine.async_on(main)
 
 
-# %% id=02-fork-join cause="with a fork into 1, your code raised IndexError"
-def fork_join(prepare, branches, combine, main, streams):
-    prepare.async_on(main)
-    ready = main.record()
-    streams[0].wait_event(ready)
-    streams[1].wait_event(ready)
-    for stream in streams[2:]:
-        stream.wait_event(ready)
-    for branch, stream in zip(branches, streams):
-        branch.async_on(stream)
-        main.wait_event(stream.record())
-    return combine.async_on(main)
-
-
 # %% id=02-order-the-race cause="`write` (stream 1) is made to wait for `other_b` (stream 2), and needn't"
 # - first.async_on(one)
 # + one.wait_event(two.record())
@@ -591,17 +479,6 @@ def fork_join(prepare, branches, combine, main, streams):
 # %% id=02-fork-join cause="had made that stream wait for stream 1: it needs such a wait, and needs it before"
 # - stream.wait_event(ready)
 # + streams[0].wait_event(ready)
-
-
-# %% id=02-fork-join cause="with a fork into 11, `branch5` ran 0 times"
-def fork_join(prepare, branches, combine, main, streams):
-    prepare.async_on(main)
-    prepared = main.record()
-    for branch, stream in list(zip(branches, streams, strict=True))[:5]:
-        stream.wait_event(prepared)
-        branch.async_on(stream)
-        main.wait_event(stream.record())
-    return combine.async_on(main)
 
 
 # %% id=02-fork-join cause="with a fork into 11, race on array 'y5'"

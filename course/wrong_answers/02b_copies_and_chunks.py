@@ -11,51 +11,25 @@ def upload_all(fill, count, buffers, stream):
     return arrays
 
 
-# %% id=02b-two-buffers cause="the device did nothing during `fill 1`"
-def upload_all(fill, count, buffers, stream):
-    arrays = []
-    for i in range(count):
-        fill(buffers[i % 2], i)
-        arrays.append(agt.h2d(buffers[i % 2]).async_on(stream))
-        stream.synchronize()
-    return arrays
+# %% id=02b-two-buffers of=above cause="the device did nothing during `fill 2`"
+#   for i in range(count):
+# +     if i >= 2:
+# +         stream.synchronize()
 
 
-# %% id=02b-two-buffers cause="the device did nothing during `fill 2`"
-def upload_all(fill, count, buffers, stream):
-    arrays = []
-    for i in range(count):
-        if i >= 2:
-            stream.synchronize()
-        fill(buffers[i % 2], i)
-        arrays.append(agt.h2d(buffers[i % 2]).async_on(stream))
-    stream.synchronize()
-    return arrays
+# %% id=02b-two-buffers of=above cause="from another array than the two buffers"
+# - fill(buffers[i % 2], i)
+# - arrays.append(agt.h2d(buffers[i % 2]).async_on(stream))
+# + b = buffers[i % 2]
+# + fill(b, i)
+# + arrays.append(agt.h2d(agt.pin(b)).async_on(stream))
 
 
-# %% id=02b-two-buffers cause="returned while the last copy was still on its way"
-def upload_all(fill, count, buffers, stream):
-    arrays, copied = [], []
-    for i in range(count):
-        if i >= 2:
-            copied[i - 2].synchronize()
-        fill(buffers[i % 2], i)
-        arrays.append(agt.h2d(buffers[i % 2]).async_on(stream))
-        copied.append(stream.record())
-    return arrays
-
-
-# %% id=02b-two-buffers cause="with a device that takes its time"
-def upload_all(fill, count, buffers, stream):
-    arrays, copied = [], []
-    for i in range(count):
-        if i >= 2:
-            copied[i - 2].synchronize()
-        fill(buffers[i % 2], i)
-        arrays.append(agt.h2d(buffers[i % 2]).async_on(stream))
-        copied.append(stream.record())
-    agt.work(100, "by then they are surely over")
-    return arrays
+# %% id=02b-two-buffers of=starter cause="the device did nothing during `fill 1`"
+# - fill(buffers[0], i)
+# - arrays.append(agt.h2d(buffers[0]).async_on(stream))
+# + fill(buffers[i % 2], i)
+# + arrays.append(agt.h2d(buffers[i % 2]).async_on(stream))
 
 
 # %% id=02b-two-buffers cause="one of the two buffers"
@@ -81,31 +55,39 @@ def upload_all(fill, count, buffers, stream):
     return arrays
 
 
-# %% id=02b-two-buffers cause="should return a list of 5, one for each in order"
-def upload_all(fill, count, buffers, stream):
-    copied = []
-    for i in range(count):
-        if i >= 2:
-            copied[i - 2].synchronize()
-        fill(buffers[i % 2], i)
-        array = agt.h2d(buffers[i % 2]).async_on(stream)
-        copied.append(stream.record())
-    stream.synchronize()
-    return array
+# %% id=02b-two-buffers of=above cause="returned while the last copy was still on its way"
+# - arrays.insert(0, agt.h2d(buffers[i % 2]).async_on(stream))
+# + arrays.append(agt.h2d(buffers[i % 2]).async_on(stream))
+# - stream.synchronize()
 
 
-# %% id=02b-two-buffers cause="`h2d` ran 10 times"
-def upload_all(fill, count, buffers, stream):
-    arrays, copied = [], []
-    for i in range(count):
-        if i >= 2:
-            copied[i - 2].synchronize()
-        fill(buffers[i % 2], i)
-        agt.h2d(buffers[i % 2]).async_on(stream)
-        arrays.append(agt.h2d(buffers[i % 2]).async_on(stream))
-        copied.append(stream.record())
-    stream.synchronize()
-    return arrays
+# %% id=02b-two-buffers of=above cause="with a device that takes its time"
+# - arrays.insert(0, agt.h2d(buffers[i % 2]).async_on(stream))
+# + arrays.append(agt.h2d(buffers[i % 2]).async_on(stream))
+# - stream.synchronize()
+# + agt.work(100, "by then they are surely over")
+
+
+# %% id=02b-two-buffers of=above cause="should return a list of 5, one for each in order"
+# - arrays, copied = [], []
+# + copied = []
+# - arrays.insert(0, agt.h2d(buffers[i % 2]).async_on(stream))
+# + array = agt.h2d(buffers[i % 2]).async_on(stream)
+# - return arrays
+# + return array
+
+
+# %% id=02b-two-buffers of=above cause="`h2d` ran 10 times"
+# - arrays.insert(0, agt.h2d(buffers[i % 2]).async_on(stream))
+# + agt.h2d(buffers[i % 2]).async_on(stream)
+# + arrays.append(agt.h2d(buffers[i % 2]).async_on(stream))
+
+
+# %% id=02b-two-buffers of=above cause="should return the 5 device arrays themselves"
+# - arrays.insert(0, agt.h2d(buffers[i % 2]).async_on(stream))
+# + arrays.append(agt.h2d(buffers[i % 2]).async_on(stream))
+# - return arrays
+# + return [array.borrow() for array in arrays]
 
 
 # %% id=02b-chunked-overlap cause="deal them out to all 3 in turn"
@@ -153,6 +135,14 @@ def pipeline(prepare, process, chunks, streams):
     return [result.numpy() for result in results]
 
 
+# %% id=02b-chunked-overlap of=above cause="let each stream wait for the table and for nothing else"
+#   def pipeline(prepare, process, chunks, streams):
+# +     table = prepare.async_on(streams[0])
+# - results.append(process(chunk, prepare.async_on(stream)).async_on(stream))
+# + stream.wait_event(streams[0].record())
+# + results.append(process(chunk, table).async_on(stream))
+
+
 # %% id=02b-chunked-overlap cause="which isn't one of the streams that you were given"
 def pipeline(prepare, process, chunks, streams):
     table = prepare.async_on(streams[0])
@@ -174,19 +164,6 @@ def pipeline(prepare, process, chunks, streams):
 # %% id=02b-chunked-overlap cause="should return a list of 5"
 # - return [result.numpy() for result in results]
 # + return np.concatenate([result.numpy() for result in results])
-
-
-# %% id=02b-chunked-overlap cause="let each stream wait for the table and for nothing else"
-def pipeline(prepare, process, chunks, streams):
-    table = prepare.async_on(streams[0])
-    results = []
-    for i, chunk in enumerate(chunks):
-        stream = streams[i % len(streams)]
-        stream.wait_event(streams[0].record())
-        results.append(process(chunk, table).async_on(stream))
-    for stream in streams:
-        stream.synchronize()
-    return [result.numpy() for result in results]
 
 
 # %% id=02b-challenge cause="get below 385"
@@ -218,17 +195,9 @@ def there_and_back(process, data):
 
 
 # %% id=02b-chunked-overlap cause="Stream 2 does wait for an event of stream 1, but for one that was recorded before `h2d` was put there"
-def pipeline(prepare, process, chunks, streams):
-    ready = streams[0].record()
-    table = prepare.async_on(streams[0])
-    for stream in streams[1:]:
-        stream.wait_event(ready)
-    results = []
-    for i, chunk in enumerate(chunks):
-        results.append(process(chunk, table).async_on(streams[i % len(streams)]))
-    for stream in streams:
-        stream.synchronize()
-    return [result.numpy() for result in results]
+#   def pipeline(prepare, process, chunks, streams):
+# +     ready = streams[0].record()
+# - ready = streams[0].record()
 
 
 # %% id=02b-two-buffers cause="one of the streams that you were given"
@@ -273,17 +242,6 @@ def there_and_back(process, data):
 # + streams[2].synchronize()  # which has the last part
 
 
-# %% id=02b-two-buffers cause="from another array than the two buffers"
-def upload_all(fill, count, buffers, stream):
-    arrays = []
-    for i in range(count):
-        b = buffers[i % 2]
-        fill(b, i)
-        arrays.append(agt.h2d(agt.pin(b)).async_on(stream))
-    stream.synchronize()
-    return arrays
-
-
 # %% id=02b-chunked-overlap cause="of the result was not there yet"
 def pipeline(prepare, process, chunks, streams):
     table = prepare.async_on(streams[0])
@@ -294,40 +252,31 @@ def pipeline(prepare, process, chunks, streams):
     return [h.buffer for h in handles]
 
 
-# %% id=02b-chunked-overlap cause="IndexError: list index out of range"
-def pipeline(prepare, process, chunks, streams):
-    table = prepare.async_on(streams[0])
-    ready = streams[0].record()
-    streams[1].wait_event(ready)
-    for s in streams[2:]:
-        s.wait_event(ready)
-    handles = [process(c, table).async_on(streams[i % len(streams)]) for i, c in enumerate(chunks)]
-    agt.synchronize()
-    return [h.numpy() for h in handles]
+# %% id=02b-chunked-overlap of=above cause="IndexError: list index out of range"
+# - for s in streams[1:]:
+# + streams[1].wait_event(ready)
+# + for s in streams[2:]:
+# - return [h.buffer for h in handles]
+# + agt.synchronize()
+# + return [h.numpy() for h in handles]
 
 
-# %% id=02b-chunked-overlap cause="from a copy in pageable memory"
-def pipeline(prepare, process, chunks, streams):
-    table = prepare.async_on(streams[0])
-    ready = streams[0].record()
-    for s in streams[1:]:
-        s.wait_event(ready)
-    handles = [
-        process(np.array(c), table).sync_on(streams[i % len(streams)])
-        for i, c in enumerate(chunks)
-    ]
-    return handles
+# %% id=02b-chunked-overlap of=above cause="from a copy in pageable memory"
+# - handles = [process(c, table).async_on(streams[i % len(streams)]) for i, c in enumerate(chunks)]
+# - return [h.buffer for h in handles]
+# + handles = [
+# +     process(np.array(c), table).sync_on(streams[i % len(streams)])
+# +     for i, c in enumerate(chunks)
+# + ]
+# + return handles
 
 
-# %% id=02b-chunked-overlap cause="nothing of it ran: an `async def`"
-async def pipeline(prepare, process, chunks, streams):
-    table = prepare.async_on(streams[0])
-    ready = streams[0].record()
-    for s in streams[1:]:
-        s.wait_event(ready)
-    handles = [process(c, table).async_on(streams[i % len(streams)]) for i, c in enumerate(chunks)]
-    agt.synchronize()
-    return [h.numpy() for h in handles]
+# %% id=02b-chunked-overlap of=above cause="nothing of it ran: an `async def`"
+# - def pipeline(prepare, process, chunks, streams):
+# + async def pipeline(prepare, process, chunks, streams):
+# - return [h.buffer for h in handles]
+# + agt.synchronize()
+# + return [h.numpy() for h in handles]
 
 
 # %% id=02b-challenge cause="of the result was not there yet"
@@ -381,13 +330,21 @@ def upload_all(fill, count, buffers, stream):
 
 
 # %% id=02b-chunked-overlap cause="with 7 chunks and 2 streams, `h2d` ran 5 times, and should run 8 times"
-# - results = []
-# - for i, chunk in enumerate(chunks):
-# - results.append(process(chunk, table).async_on(streams[i % len(streams)]))
-# - for stream in streams:
-# - stream.synchronize()
-# + results = [process(x, table).async_on(stream) for x, stream in zip(chunks, streams * 2)]
-# + agt.synchronize()
+def pipeline(prepare, process, chunks, streams):
+    table = prepare.async_on(streams[0])
+    ready = streams[0].record()
+    for stream in streams[1:]:
+        stream.wait_event(ready)
+    results = [process(x, table).async_on(stream) for x, stream in zip(chunks, streams * 2)]
+    agt.synchronize()
+    return [result.numpy() for result in results]
+
+
+# %% id=02b-chunked-overlap of=above cause="it seems: chunk 1, the result has shape"
+# - results = [process(x, table).async_on(stream) for x, stream in zip(chunks, streams * 2)]
+# + results = [process(x, table).async_on(streams[i % len(streams)]) for i, x in enumerate(chunks)]
+# - return [result.numpy() for result in results]
+# + return sorted([result.numpy() for result in results], key=len)
 
 
 # %% id=02b-chunked-overlap cause="with 2 chunks and 3 streams, your code raised IndexError"
@@ -401,30 +358,6 @@ def pipeline(prepare, process, chunks, streams):
         results.append(process(chunks[i], table).async_on(streams[i % len(streams)]))
     agt.synchronize()
     return [result.numpy() for result in results]
-
-
-# %% id=02b-two-buffers cause="should return the 5 device arrays themselves"
-def upload_all(fill, count, buffers, stream):
-    arrays, copied = [], []
-    for i in range(count):
-        if i >= 2:
-            copied[i - 2].synchronize()
-        fill(buffers[i % 2], i)
-        arrays.append(agt.h2d(buffers[i % 2]).async_on(stream))
-        copied.append(stream.record())
-    stream.synchronize()
-    return [array.borrow() for array in arrays]
-
-
-# %% id=02b-chunked-overlap cause="it seems: chunk 1, the result has shape"
-def pipeline(prepare, process, chunks, streams):
-    table = prepare.async_on(streams[0])
-    ready = streams[0].record()
-    for stream in streams[1:]:
-        stream.wait_event(ready)
-    results = [process(x, table).async_on(streams[i % len(streams)]) for i, x in enumerate(chunks)]
-    agt.synchronize()
-    return sorted([result.numpy() for result in results], key=len)
 
 
 # %% id=02b-two-buffers cause="when `fill` raises an error, the error doesn't come out"

@@ -1,19 +1,15 @@
 """Plausible wrong answers to the exercises of course/02c_tiles.py; see tools/build_notebooks.py."""
 
-# %% id=02c-softmax cause="is nan, and"
-softmax = agt.Kernel(r"""
-extern "C" __global__ void softmax(unsigned int n, const float* x, float* y)
-{
-    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) {
-        float sum = 0.0f;
-        for (unsigned int j = 0; j < n; j++) {
-            sum += expf(x[j]);
-        }
-        y[i] = expf(x[i]) / sum;
-    }
-}
-""")
+
+# %% id=02c-softmax of=starter cause="is nan, and"
+# - // your code
+# + if (i < n) {
+# +     float sum = 0.0f;
+# +     for (unsigned int j = 0; j < n; j++) {
+# +         sum += expf(x[j]);
+# +     }
+# +     y[i] = expf(x[i]) / sum;
+# + }
 
 
 # %% id=02c-softmax cause="blocks of 64 and numbers from -1000000704"
@@ -41,46 +37,20 @@ extern "C" __global__ void softmax(unsigned int n, const float* x, float* y)
 # + y[i] = expf(x[i] - top);
 
 
-# %% id=02c-softmax cause="out of bounds"
-softmax = agt.Kernel(r"""
-extern "C" __global__ void softmax(unsigned int n, const float* x, float* y)
-{
-    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-    float top = x[0], sum = 0.0f;
-    for (unsigned int j = 1; j < n; j++) {
-        top = fmaxf(top, x[j]);
-    }
-    for (unsigned int j = 0; j < n; j++) {
-        sum += expf(x[j] - top);
-    }
-    y[i] = expf(x[i] - top) / sum;
-}
-""")
+# %% id=02c-softmax of=starter cause="out of bounds"
+# - // your code
+# + float top = x[0], sum = 0.0f;
+# + for (unsigned int j = 1; j < n; j++) {
+# +     top = fmaxf(top, x[j]);
+# + }
+# + for (unsigned int j = 0; j < n; j++) {
+# +     sum += expf(x[j] - top);
+# + }
+# + y[i] = expf(x[i] - top) / sum;
 
 
 # %% id=02c-tiled cause="without a __syncthreads() between them"
-sgemm_tiled = agt.Kernel(r"""
-extern "C" __global__ void sgemm_tiled(unsigned int m, unsigned int n, unsigned int k,
-                                       const float* a, const float* b, float* c)
-{
-    __shared__ float tile_a[16][16];
-    __shared__ float tile_b[16][16];
-    unsigned int x = threadIdx.x, y = threadIdx.y;
-    unsigned int row = blockIdx.y * 16 + y, col = blockIdx.x * 16 + x;
-    float sum = 0.0f;
-    for (unsigned int t = 0; t < k; t += 16) {
-        tile_a[y][x] = row < m && t + x < k ? a[row * k + t + x] : 0.0f;
-        tile_b[y][x] = t + y < k && col < n ? b[(t + y) * n + col] : 0.0f;
-        for (unsigned int i = 0; i < 16; i++) {
-            sum += tile_a[y][i] * tile_b[i][x];
-        }
-        __syncthreads();
-    }
-    if (row < m && col < n) {
-        c[row * n + col] = sum;
-    }
-}
-""")
+# - __syncthreads();
 
 
 # %% id=02c-tiled cause="which nothing has written"
@@ -101,28 +71,21 @@ extern "C" __global__ void sgemm_tiled(unsigned int m, unsigned int n, unsigned 
 # + for (unsigned int t = 0; t + 16 <= k; t += 16) {
 
 
-# %% id=02c-tiled cause="and a 16th of that is enough"
-sgemm_tiled = agt.Kernel(r"""
-extern "C" __global__ void sgemm_tiled(unsigned int m, unsigned int n, unsigned int k,
-                                       const float* a, const float* b, float* c)
-{
-    __shared__ float tile_a[16][16];
-    unsigned int x = threadIdx.x, y = threadIdx.y;
-    unsigned int row = blockIdx.y * 16 + y, col = blockIdx.x * 16 + x;
-    float sum = 0.0f;
-    for (unsigned int t = 0; t < k; t += 16) {
-        tile_a[y][x] = row < m && t + x < k ? a[row * k + t + x] : 0.0f;
-        __syncthreads();
-        for (unsigned int i = 0; i < 16; i++) {
-            if (t + i < k && col < n) sum += tile_a[y][i] * b[(t + i) * n + col];
-        }
-        __syncthreads();
-    }
-    if (row < m && col < n) {
-        c[row * n + col] = sum;
-    }
-}
-""")
+# %% id=02c-tiled of=starter cause="and a 16th of that is enough"
+# - __shared__ float tile_b[16][16];
+# - // your code
+# + float sum = 0.0f;
+# + for (unsigned int t = 0; t < k; t += 16) {
+# +     tile_a[y][x] = row < m && t + x < k ? a[row * k + t + x] : 0.0f;
+# +     __syncthreads();
+# +     for (unsigned int i = 0; i < 16; i++) {
+# +         if (t + i < k && col < n) sum += tile_a[y][i] * b[(t + i) * n + col];
+# +     }
+# +     __syncthreads();
+# + }
+# + if (row < m && col < n) {
+# +     c[row * n + col] = sum;
+# + }
 
 
 # %% id=02c-tiled cause="and should be"
@@ -160,19 +123,14 @@ extern "C" __global__ void sgemm_tiled(unsigned int m, unsigned int n, unsigned 
 # + for (unsigned int j = 0; j < n; j++) sum += expf(x[j] - top);
 
 
-# %% id=02c-softmax cause="with n=5000, blocks of 256"
-softmax = agt.Kernel(r"""
-extern "C" __global__ void softmax(unsigned int n, const float* x, float* y)
-{
-    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= n) return;
-    float most = x[0];
-    for (unsigned int j = 1; j < n; j++) most = fmaxf(most, x[j]);
-    float sum = 0.0f;
-    for (unsigned int j = 0; j < n && j < 1024; j++) sum += expf(x[j] - most);
-    y[i] = expf(x[i] - most) / sum;
-}
-""")
+# %% id=02c-softmax of=starter cause="with n=5000, blocks of 256"
+# - // your code
+# + if (i >= n) return;
+# + float most = x[0];
+# + for (unsigned int j = 1; j < n; j++) most = fmaxf(most, x[j]);
+# + float sum = 0.0f;
+# + for (unsigned int j = 0; j < n && j < 1024; j++) sum += expf(x[j] - most);
+# + y[i] = expf(x[i] - most) / sum;
 
 
 # %% id=02c-softmax cause="numbers from -1000000704 to -999999296, element 0 is nan"
@@ -181,11 +139,13 @@ extern "C" __global__ void softmax(unsigned int n, const float* x, float* y)
 # + float top = -1000.0f;
 # + for (unsigned int j = 0; j < n; j++) {
 
+
 # %% id=02c-softmax cause="numbers from -1000000704 to -999999296, element 0 is nan"
 # - float top = x[0];
 # - for (unsigned int j = 1; j < n; j++) {
 # + float top = -300.0f;
 # + for (unsigned int j = 0; j < n; j++) {
+
 
 # %% id=02c-softmax cause="with n=64, blocks of 64 and numbers from -1000000"
 # - float top = x[0];
@@ -193,6 +153,7 @@ extern "C" __global__ void softmax(unsigned int n, const float* x, float* y)
 # + float top = -1e7f, sum = 0.0f;
 # + for (unsigned int j = 0; j < n; j++) {
 # - float sum = 0.0f;
+
 
 # %% id=02c-softmax cause="with n=1, blocks of 32 and numbers from"
 # - float top = x[0];
@@ -202,17 +163,14 @@ extern "C" __global__ void softmax(unsigned int n, const float* x, float* y)
 # - float sum = 0.0f;
 
 
-# %% id=02c-softmax cause="5 threads write element 19"
-softmax = agt.Kernel(r"""
-extern "C" __global__ void softmax(unsigned int n, const float* x, float* y)
-{
-    unsigned int i = min(blockIdx.x * blockDim.x + threadIdx.x, n - 1);
-    float top = x[0], sum = 0.0f;
-    for (unsigned int j = 0; j < n; j++) top = fmaxf(top, x[j]);
-    for (unsigned int j = 0; j < n; j++) sum += expf(x[j] - top);
-    y[i] = expf(x[i] - top) / sum;
-}
-""")
+# %% id=02c-softmax of=starter cause="5 threads write element 19"
+# - unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+# - // your code
+# + unsigned int i = min(blockIdx.x * blockDim.x + threadIdx.x, n - 1);
+# + float top = x[0], sum = 0.0f;
+# + for (unsigned int j = 0; j < n; j++) top = fmaxf(top, x[j]);
+# + for (unsigned int j = 0; j < n; j++) sum += expf(x[j] - top);
+# + y[i] = expf(x[i] - top) / sum;
 
 
 # %% id=02c-tiled cause="240 threads write element"

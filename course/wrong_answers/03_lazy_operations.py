@@ -28,16 +28,31 @@ def upload(host):
     return agt.with_context(enqueue)
 
 
-# %% id=03-h2d cause="changed before the operation was run, element 0 is"
-def upload(host):
-    now = host.copy()
+# %% id=03-h2d of=above cause="changed before the operation was run, element 0 is"
+# - array = agt.h2d(host).sync()
+# + now = host.copy()
+#   def enqueue(context):
+# +     array = context.empty(now.shape, now.dtype)
+# +     context.copy_from_host(array, now)
 
-    def enqueue(context):
-        array = context.empty(now.shape, now.dtype)
-        context.copy_from_host(array, now)
-        return agt.value(array)
 
-    return agt.with_context(enqueue)
+# %% id=03-h2d of=above cause="two runs of the operation gave the same array"
+# - array = agt.h2d(host).sync()
+# + arrays = []
+# - return agt.value(array)
+# + if not arrays:
+# +     arrays.append(context.empty(host.shape, host.dtype))
+# + context.copy_from_host(arrays[0], host)
+# + return agt.value(arrays[0])
+
+
+# %% id=03-h2d of=above cause="changed before the operation was run, element 0 is"
+# - array = agt.h2d(host).sync()
+# + global source
+# + source = host
+#   def enqueue(context):
+# +     array = context.empty(source.shape, source.dtype)
+# +     context.copy_from_host(array, source)
 
 
 # %% id=03-h2d cause="should return an operation, and returned function"
@@ -162,17 +177,6 @@ def ascending(x):
 # + return launch.last().unpartition().to_host()
 
 
-# %% id=03-recipe-twice cause="these are the numbers that `x` held when the operation was built"
-def ascending(x):
-    now = agt.pin(np.sort(x))
-
-    def cook(context):
-        launch = agt.relu(now.size, agt.h2d(now), agt.zeros(now.size).partition(256))
-        return launch.last().unpartition().to_host()
-
-    return agt.with_context(cook)
-
-
 # %% id=03-recipe-twice cause="building the operation already ran something"
 def ascending(x):
     launch = agt.relu(x.size, agt.h2d(agt.pin(np.sort(x))), agt.zeros(x.size).partition(256))
@@ -191,6 +195,32 @@ def ascending(x):
     return agt.with_context(cook)
 
 
+# %% id=03-recipe-twice of=above cause="these are the numbers that `x` held when the operation was built"
+# - there = agt.value(x).and_then(lambda now: agt.h2d(agt.pin(np.sort(now)))).shared()
+# + now = agt.pin(np.sort(x))
+# - launch = agt.relu(x.size, there, agt.zeros(x.size).partition(256))
+# + launch = agt.relu(now.size, agt.h2d(now), agt.zeros(now.size).partition(256))
+
+
+# %% id=03-recipe-twice of=above cause="looked at after the others"
+# - there = agt.value(x).and_then(lambda now: agt.h2d(agt.pin(np.sort(now)))).shared()
+# + out = agt.pinned(x.size)
+#   def cook(context):
+# +     there = agt.h2d(agt.pin(np.sort(x)))
+# - return launch.last().unpartition().to_host()
+# + return launch.output().and_then(lambda d: agt.d2h(d, out))
+
+
+# %% id=03-recipe-twice of=above cause="after your function has returned, and another of its operations run first"
+# - there = agt.value(x).and_then(lambda now: agt.h2d(agt.pin(np.sort(now)))).shared()
+# + global source
+# + source = x
+# - launch = agt.relu(x.size, there, agt.zeros(x.size).partition(256))
+# + launch = agt.relu(
+# +     source.size, agt.h2d(agt.pin(np.sort(source))), agt.zeros(source.size).partition(256)
+# + )
+
+
 # %% id=03-recipe-twice cause="should return an operation, and returned function"
 def ascending(x):
     def again():
@@ -207,11 +237,9 @@ def load_and_fetch(load, fetch, job, stream):
     return fetch.sync_on(stream)
 
 
-# %% id=03-which-way cause="nothing orders"
-def load_and_fetch(load, fetch, job, stream):
-    load.async_on(stream)
-    job()
-    return fetch.sync()
+# %% id=03-which-way of=starter cause="nothing orders"
+# - load.sync()
+# + load.async_on(stream)
 
 
 # %% id=03-which-way cause="the device did nothing during `job`"
@@ -344,23 +372,25 @@ def small_arrays(hosts):
     return agt.with_context(enqueue)
 
 
+# %% id=03-challenge of=above cause="with three runs in flight"
+#   def small_arrays(hosts):
+# +     out = agt.pinned((16, 1000))
+# +
+# - return launch.output().to_host()
+# + return launch.output().reshape(16, 1000).and_then(lambda y: agt.d2h(y, out=out))
+
+
+# %% id=03-challenge of=above cause="were on the host first, and were copied to the device"
+# - together = agt.pin(np.concatenate(hosts))
+# + together = agt.pin(np.maximum(np.stack(hosts), 0).ravel())
+# - return launch.output().to_host()
+# + return launch.output().reshape(16, 1000).to_host()
+
+
 # %% id=03-challenge cause="building the operation already ran something"
 def small_arrays(hosts):
     there = agt.h2d(agt.pin(np.stack(hosts))).sync()
     return agt.relu(there.size, there, agt.zeros(there.shape).partition(1, 256)).output().to_host()
-
-
-# %% id=03-h2d cause="two runs of the operation gave the same array"
-def upload(host):
-    arrays = []
-
-    def enqueue(context):
-        if not arrays:
-            arrays.append(context.empty(host.shape, host.dtype))
-        context.copy_from_host(arrays[0], host)
-        return agt.value(arrays[0])
-
-    return agt.with_context(enqueue)
 
 
 # %% id=03-zeros cause="two runs of the operation gave the same array"
@@ -375,26 +405,13 @@ def blank(shape, dtype):
     return agt.with_context(enqueue)
 
 
-# %% id=03-challenge cause="with three runs in flight"
-def small_arrays(hosts):
-    out = agt.pinned((16, 1000))
-
-    def enqueue(context):
-        together = agt.pin(np.concatenate(hosts))
-        launch = agt.relu(together.size, agt.h2d(together), agt.zeros(together.size).partition(256))
-        return launch.output().reshape(16, 1000).and_then(lambda y: agt.d2h(y, out=out))
-
-    return agt.with_context(enqueue)
-
-
-# %% id=03-challenge cause="were on the host first, and were copied to the device"
-def small_arrays(hosts):
-    def enqueue(context):
-        together = agt.pin(np.maximum(np.stack(hosts), 0).ravel())
-        launch = agt.relu(together.size, agt.h2d(together), agt.zeros(together.size).partition(256))
-        return launch.output().reshape(16, 1000).to_host()
-
-    return agt.with_context(enqueue)
+# %% id=03-zeros of=above cause="two runs of the operation gave the same array"
+# - arrays.append(context.empty(shape, dtype))
+# - context.memset(arrays[0])
+# - return agt.value(arrays[0])
+# + arrays.append(context.empty(shape, dtype) if len(arrays) < 2 else arrays.pop(0))
+# + context.memset(arrays[-1])
+# + return agt.value(arrays[-1])
 
 
 # %% id=03-recipe-twice cause="is in no copy from memory that a kernel has written"
@@ -407,16 +424,11 @@ def small_arrays(hosts):
 
 
 # %% id=03-challenge cause="with three runs in flight"
-def small_arrays(hosts):
-    together = agt.pinned((len(hosts) * hosts[0].size,))
-
-    def enqueue(context):
-        np.concatenate(hosts, out=together)
-        n = together.size
-        launch = agt.relu(n, agt.h2d(together), agt.zeros(n).partition(256))
-        return launch.output().reshape(len(hosts), hosts[0].size).to_host()
-
-    return agt.with_context(enqueue)
+#   def small_arrays(hosts):
+# +     together = agt.pinned((len(hosts) * hosts[0].size,))
+# +
+# - together = agt.pin(np.concatenate(hosts))  # what they hold now
+# + np.concatenate(hosts, out=together)
 
 
 # %% id=03-h2d cause="ran as well, and isn't needed"
@@ -466,18 +478,6 @@ def load_and_fetch(load, fetch, job, stream):
 # + return agt.value(context.copy_to_host(array).buffer)
 
 
-# %% id=03-d2h cause="with run 2 of one operation, `d2h` ran 0 times"
-def download(array):
-    box = []
-
-    def enqueue(context):
-        if not box:
-            box.append(context.copy_to_host(array))
-        return agt.value(box[0])
-
-    return agt.with_context(enqueue)
-
-
 # %% id=03-d2h cause="looked at after the last run"
 def download(array):
     out = np.empty(array.shape, array.dtype)
@@ -486,6 +486,23 @@ def download(array):
         return agt.value(context.copy_to_host(array, out))
 
     return agt.with_context(enqueue)
+
+
+# %% id=03-d2h of=above cause="with run 2 of one operation, `d2h` ran 0 times"
+# - out = np.empty(array.shape, array.dtype)
+# + box = []
+# - return agt.value(context.copy_to_host(array, out))
+# + if not box:
+# +     box.append(context.copy_to_host(array))
+# + return agt.value(box[0])
+
+
+# %% id=03-d2h of=above cause="looked at after the last run"
+# - out = np.empty(array.shape, array.dtype)
+# + outs = [agt.pinned(array.shape, array.dtype) for _ in range(2)]
+# - return agt.value(context.copy_to_host(array, out))
+# + outs.reverse()
+# + return agt.value(context.copy_to_host(array, outs[0]))
 
 
 # %% id=03-d2h cause="isn't `context.stream`, where it belongs"
@@ -523,24 +540,6 @@ def ascending(x):
 # + return agt.value(a)
 
 
-# %% id=03-challenge cause="the pinned host array behind"
-def small_arrays(hosts):
-    ring = [agt.pinned((16, 1000)) for _ in range(2)]
-
-    def run(c):
-        b = ring[0]
-        ring.reverse()
-        np.stack(hosts, out=b)
-        return (
-            agt.relu(b.size, agt.h2d(b).reshape(b.size), agt.zeros(b.size).partition(256))
-            .output()
-            .reshape(16, 1000)
-            .to_host()
-        )
-
-    return agt.with_context(run)
-
-
 # %% id=03-challenge cause="of the result was not there yet"
 def small_arrays(hosts):
     def run(c):
@@ -554,6 +553,17 @@ def small_arrays(hosts):
         )
 
     return agt.with_context(run)
+
+
+# %% id=03-challenge of=above cause="the pinned host array behind"
+#   def small_arrays(hosts):
+# +     ring = [agt.pinned((16, 1000)) for _ in range(2)]
+# +
+# - b = agt.pin(np.stack(hosts))
+# + b = ring[0]
+# + ring.reverse()
+# + np.stack(hosts, out=b)
+# - .map(lambda h: list(h.buffer))
 
 
 # %% id=03-zeros cause="and should be 0"
@@ -587,18 +597,6 @@ def ascending(x):
     )
 
 
-# %% id=03-recipe-twice cause="looked at after the others"
-def ascending(x):
-    out = agt.pinned(x.size)
-
-    def cook(context):
-        there = agt.h2d(agt.pin(np.sort(x)))
-        launch = agt.relu(x.size, there, agt.zeros(x.size).partition(256))
-        return launch.output().and_then(lambda d: agt.d2h(d, out))
-
-    return agt.with_context(cook)
-
-
 # %% id=03-h2d cause="nothing of it ran: an `async def`"
 async def upload(host):
     def enqueue(context):
@@ -619,29 +617,6 @@ async def upload(host):
 # + return agt.value(array.share())
 
 
-# %% id=03-zeros cause="two runs of the operation gave the same array"
-def blank(shape, dtype):
-    arrays = []
-
-    def enqueue(context):
-        arrays.append(context.empty(shape, dtype) if len(arrays) < 2 else arrays.pop(0))
-        context.memset(arrays[-1])
-        return agt.value(arrays[-1])
-
-    return agt.with_context(enqueue)
-
-
-# %% id=03-d2h cause="looked at after the last run"
-def download(array):
-    outs = [agt.pinned(array.shape, array.dtype) for _ in range(2)]
-
-    def enqueue(context):
-        outs.reverse()
-        return agt.value(context.copy_to_host(array, outs[0]))
-
-    return agt.with_context(enqueue)
-
-
 # %% id=03-recipe-twice cause="in an array of its caller's, or in an earlier result"
 # - in_order = agt.pin(np.sort(x))
 # - launch = agt.relu(x.size, agt.h2d(in_order), agt.zeros(x.size).partition(256))
@@ -649,20 +624,6 @@ def download(array):
 # + np.maximum(x, 0, out=x)
 # + launch = agt.relu(x.size, agt.h2d(agt.pin(np.sort(x))), agt.zeros(x.size).partition(256))
 # + return launch.last().unpartition().to_host()
-
-
-# %% id=03-recipe-twice cause="after your function has returned, and another of its operations run first"
-def ascending(x):
-    global source
-    source = x
-
-    def cook(context):
-        launch = agt.relu(
-            source.size, agt.h2d(agt.pin(np.sort(source))), agt.zeros(source.size).partition(256)
-        )
-        return launch.last().unpartition().to_host()
-
-    return agt.with_context(cook)
 
 
 # %% id=03-h2d cause="with shape (2, 3, 4) and dtype int16, your code raised KeyError"
@@ -674,19 +635,6 @@ def ascending(x):
 # %% id=03-zeros cause="with shape (2, 3, 4) and dtype int16, the result has shape (2, 4)"
 # - array = context.empty(shape, dtype)
 # + array = context.empty((shape[0], shape[-1]) if len(shape) > 1 else shape, dtype)
-
-
-# %% id=03-h2d cause="changed before the operation was run, element 0 is"
-def upload(host):
-    global source
-    source = host
-
-    def enqueue(context):
-        array = context.empty(source.shape, source.dtype)
-        context.copy_from_host(array, source)
-        return agt.value(array)
-
-    return agt.with_context(enqueue)
 
 
 # %% id=03-h2d cause="has changed the numbers in an array of its caller's"

@@ -281,6 +281,13 @@ def all_scaled(x, factors, scaled):
     )
 
 
+# %% id=04-loop of=above cause="of the result was not there yet"
+# - agt.h2d(x).and_then(lambda a, f=f: scaled(a, f)).to_host()
+# - for f in dict.fromkeys(factors)
+# + agt.h2d(x).and_then(lambda a, f=f: scaled(a, f)).to_host().map(lambda h: h.buffer)
+# + for f in factors
+
+
 # %% id=04-challenge cause="of the result was not there yet"
 def filtered(picture, filters, join):
     s = agt.h2d(picture).shared()
@@ -315,16 +322,6 @@ def filtered(picture, filters, join):
     s = agt.h2d(picture).shared()
     ops = [filters.pop(0)(s) for _ in range(4)]
     return agt.overlap(*ops).and_then(lambda r: join(join(r[0], r[1]), join(r[2], r[3]))).to_host()
-
-
-# %% id=04-loop cause="of the result was not there yet"
-def all_scaled(x, factors, scaled):
-    return agt.zip(
-        *[
-            agt.h2d(x).and_then(lambda a, f=f: scaled(a, f)).to_host().map(lambda h: h.buffer)
-            for f in factors
-        ]
-    )
 
 
 # %% id=04-saxpy cause="of the result was not there yet"

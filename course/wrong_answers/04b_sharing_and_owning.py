@@ -91,18 +91,14 @@ def apply_all(matrix, xs):
 
 
 # %% id=04b-lend cause="with the caller's `matrix`, looked at afterwards, element (0, 0) is 0"
-def apply_all(matrix, xs):
-    n = xs[0].size
-    products = [
-        agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(x), agt.zeros(n).partition(32)) for x in xs
-    ]
-
-    def tidy(context):
-        context.memset(matrix)
-        return agt.value(None)
-
-    results = [launch.output().to_host() for launch in products]
-    return agt.zip(*results, agt.with_context(tidy)).map(lambda found: found[:-1])
+# - return agt.zip(*[launch.output().to_host() for launch in products])
+# +
+# + def tidy(context):
+# +     context.memset(matrix)
+# +     return agt.value(None)
+# +
+# + results = [launch.output().to_host() for launch in products]
+# + return agt.zip(*results, agt.with_context(tidy)).map(lambda found: found[:-1])
 
 
 # %% id=04b-workers cause="is borrowed, and a spawned operation may outlive its owner"
@@ -185,12 +181,9 @@ def jobs(matrix, xs):
 # + return agt.zip(f(b), g(a))
 
 
-# %% id=04b-challenge cause="µs"
-def cooled(x, step, rounds):
-    op = agt.h2d(x)
-    for _ in range(rounds):
-        op = op.and_then(lambda old: step(old, agt.zeros(x.size))).last()
-    return op.to_host()
+# %% id=04b-challenge of=starter cause="µs"
+# - op = op.and_then(lambda old: step(old, agt.zeros(x.size)).last())
+# + op = op.and_then(lambda old: step(old, agt.zeros(x.size))).last()
 
 
 # %% id=04b-challenge cause="the rod is as after one step: each step read the same array again"
@@ -215,6 +208,11 @@ def apply_all(matrix, xs):
         return agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(x), room).output().to_host()
 
     return agt.zip(*[product(x) for x in xs[:3]])
+
+
+# %% id=04b-lend of=above cause="with 50 x 50 numbers, your code raised IndexError"
+# - return agt.zip(*[product(x) for x in xs[:3]])
+# + return agt.zip(product(xs[0]), product(xs[1]), *map(product, xs[2:]))
 
 
 # %% id=04b-unzip cause="takes an operation, and your function called it with DeviceArray"
@@ -309,17 +307,6 @@ def cooled(x, step, rounds):
 # - agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(x), agt.zeros(n).partition(32)) for x in xs
 # + agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(agt.pin(x)), agt.zeros(n).partition(32))
 # + for x in xs
-
-
-# %% id=04b-lend cause="with 50 x 50 numbers, your code raised IndexError"
-def apply_all(matrix, xs):
-    n = xs[0].size
-
-    def product(x):
-        room = agt.zeros(n).partition(32)
-        return agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(x), room).output().to_host()
-
-    return agt.zip(product(xs[0]), product(xs[1]), *map(product, xs[2:]))
 
 
 # %% id=04b-workers cause="with vectors that got their numbers when `jobs` had returned, with vector 0"

@@ -11,17 +11,37 @@ class RoundRobin(agt.SchedulingPolicy):
         return self.device.create_stream()
 
 
-# %% id=05-round-robin cause="`job1` went to the stream of `job0`, although there was a stream that had no job yet"
-class RoundRobin(agt.SchedulingPolicy):
-    def __init__(self, size):
-        super().__init__()
-        self.size = size
-        self.streams = []
+# %% id=05-round-robin of=above cause="has no device yet"
+# - self.size = size
+# + self.streams = [self.device.create_stream() for _ in range(size)]
+# + self.turn = 0
+# - return self.device.create_stream()
+# + self.turn += 1
+# + return self.streams[self.turn % len(self.streams)]
 
-    def next_stream(self):
-        if not self.streams:
-            self.streams = [self.device.create_stream() for _ in range(self.size)]
-        return self.streams[0]
+
+# %% id=05-round-robin of=above cause="make it by `self.device.create_stream()`"
+# - self.size = size
+# + self.streams = [agt.create_stream() for _ in range(size)]
+# + self.turn = -1
+# - return self.device.create_stream()
+# + self.turn += 1
+# + return self.streams[self.turn % len(self.streams)]
+
+
+# %% id=05-round-robin of=above cause="this is a policy, made from your class"
+#   class RoundRobin(agt.SchedulingPolicy):
+#   return self.device.create_stream()
+# +
+# +
+# + RoundRobin = RoundRobin(4)
+
+
+# %% id=05-round-robin of=starter cause="`job1` went to the stream of `job0`, although there was a stream that had no job yet"
+# - return self.device.default_stream  # your code
+# + if not self.streams:
+# +     self.streams = [self.device.create_stream() for _ in range(self.size)]
+# + return self.streams[0]
 
 
 # %% id=05-round-robin cause="4 streams were used, and the pool has 3"
@@ -35,16 +55,10 @@ class RoundRobin(agt.SchedulingPolicy):
 
 
 # %% id=05-round-robin cause="`job3` did not go to the stream of `job0`, whose turn it was"
-class RoundRobin(agt.SchedulingPolicy):
-    def __init__(self, size):
-        super().__init__()
-        self.size = size
-        self.streams = []
-
-    def next_stream(self):
-        if len(self.streams) < self.size:
-            self.streams.append(self.device.create_stream())
-        return self.streams[-1]
+# - self.turn = -1
+# - self.turn += 1
+# - return self.streams[self.turn % self.size]
+# + return self.streams[-1]
 
 
 # %% id=05-round-robin cause="two pools share a stream"
@@ -62,18 +76,6 @@ class RoundRobin(agt.SchedulingPolicy):
             self.streams.append(self.device.create_stream())
         self.turn += 1
         return self.streams[turn]
-
-
-# %% id=05-round-robin cause="has no device yet"
-class RoundRobin(agt.SchedulingPolicy):
-    def __init__(self, size):
-        super().__init__()
-        self.streams = [self.device.create_stream() for _ in range(size)]
-        self.turn = 0
-
-    def next_stream(self):
-        self.turn += 1
-        return self.streams[self.turn % len(self.streams)]
 
 
 # %% id=05-round-robin cause="should be a subclass of `agt.SchedulingPolicy`"
@@ -132,18 +134,6 @@ def streams_needed(length, pace, room):
 # + i = self.load.index(max(self.load))
 
 
-# %% id=05-least-loaded cause="9 streams were used, and the pool has 3"
-class LeastLoaded(agt.SchedulingPolicy):
-    def __init__(self, size):
-        super().__init__()
-
-    def expect(self, us):
-        pass
-
-    def next_stream(self):
-        return self.device.create_stream()
-
-
 # %% id=05-least-loaded cause="'LeastLoaded' object has no attribute 'expect'"
 class LeastLoaded(agt.SchedulingPolicy):
     def __init__(self, size):
@@ -151,6 +141,14 @@ class LeastLoaded(agt.SchedulingPolicy):
 
     def next_stream(self):
         return self.device.create_stream()
+
+
+# %% id=05-least-loaded of=above cause="9 streams were used, and the pool has 3"
+#   def __init__(self, size):
+#   super().__init__()
+# +
+# + def expect(self, us):
+# +     pass
 
 
 # %% id=05-when-it-pays cause="with a program of many small kernels"
@@ -168,19 +166,6 @@ def best_possible(trace):
     return max(host, sum(span.duration * span.detail["fills"] for span in kernels))
 
 
-# %% id=05-when-it-pays cause="with a program of downloads, and one upload"
-def best_possible(trace):
-    m = trace.metrics()
-    copies = sum(busy for (_, engine), busy in m.engine_busy.items() if engine != "compute")
-    kernels = [span for span in trace.device_spans if span.kind == "kernel"]
-    work = sum(span.duration * span.detail["fills"] for span in kernels)
-    jobs = {}
-    for span in trace.device_spans:
-        jobs[span.op] = jobs.get(span.op, 0.0) + span.duration
-    calls = [span for span in trace if span.kind == "call"]
-    return max(calls[-1].end - calls[0].start, copies, work, *jobs.values())
-
-
 # %% id=05-when-it-pays cause="with a program of wide kernels and narrow ones"
 def best_possible(trace):
     m = trace.metrics()
@@ -189,6 +174,15 @@ def best_possible(trace):
         jobs[span.op] = jobs.get(span.op, 0.0) + span.duration
     calls = [span for span in trace if span.kind == "call"]
     return max(calls[-1].end - calls[0].start, *m.engine_busy.values(), *jobs.values())
+
+
+# %% id=05-when-it-pays of=above cause="with a program of downloads, and one upload"
+#   m = trace.metrics()
+# + copies = sum(busy for (_, engine), busy in m.engine_busy.items() if engine != "compute")
+# + kernels = [span for span in trace.device_spans if span.kind == "kernel"]
+# + work = sum(span.duration * span.detail["fills"] for span in kernels)
+# - return max(calls[-1].end - calls[0].start, *m.engine_busy.values(), *jobs.values())
+# + return max(calls[-1].end - calls[0].start, copies, work, *jobs.values())
 
 
 # %% id=05-when-it-pays cause="with a program of kernels that fill the device"
@@ -206,6 +200,19 @@ def best_possible(trace):
     return max(walls)
 
 
+# %% id=05-when-it-pays of=above cause="with a program of jobs, of which one has many pieces"
+# - return max(walls)
+# + return max(*walls, *[span.duration for span in trace.device_spans])  # pieces, not jobs
+
+
+# %% id=05-when-it-pays of=above cause="with a program of"
+#   walls.append(sum(span.duration * span.detail["fills"] for span in kernels))
+# + jobs = {}
+# + for span in trace.device_spans:
+# +     jobs.setdefault(span.op, []).append(span)
+# + walls += [max(s.end for s in job) - min(s.start for s in job) for job in jobs.values()]
+
+
 # %% id=05-when-it-pays cause="a time in µs should come out"
 def best_possible(trace):
     m = trace.metrics()
@@ -217,47 +224,9 @@ def best_possible(trace):
     return float("nan")
 
 
-# %% id=05-round-robin cause="make it by `self.device.create_stream()`"
-class RoundRobin(agt.SchedulingPolicy):
-    def __init__(self, size):
-        super().__init__()
-        self.streams = [agt.create_stream() for _ in range(size)]
-        self.turn = -1
-
-    def next_stream(self):
-        self.turn += 1
-        return self.streams[self.turn % len(self.streams)]
-
-
-# %% id=05-round-robin cause="this is a policy, made from your class"
-class RoundRobin(agt.SchedulingPolicy):
-    def __init__(self, size):
-        super().__init__()
-        self.size = size
-
-    def next_stream(self):
-        return self.device.create_stream()
-
-
-RoundRobin = RoundRobin(4)
-
-
-# %% id=05-when-it-pays cause="with a program of jobs, of which one has many pieces"
-def best_possible(trace):
-    m = trace.metrics()
-    calls = [span for span in trace if span.kind == "call"]
-    walls = [calls[-1].end - calls[0].start]
-    walls += [busy for (_, engine), busy in m.engine_busy.items() if engine != "compute"]
-    kernels = [span for span in trace.device_spans if span.kind == "kernel"]
-    walls.append(sum(span.duration * span.detail["fills"] for span in kernels))
-    return max(*walls, *[span.duration for span in trace.device_spans])  # pieces, not jobs
-
-
-# %% id=05-challenge cause="takes 360 µs: get below 340 µs. `job10` ends last: what did it wait for?"
-def run_jobs(jobs):
-    streams = [agt.create_stream() for _ in range(4)]
-    for i, (op, us) in enumerate(sorted(jobs, key=lambda job: -job[1])):
-        op.async_on(streams[i % 4])
+# %% id=05-challenge of=starter cause="takes 360 µs: get below 340 µs. `job10` ends last: what did it wait for?"
+# - for i, (op, _) in enumerate(jobs):
+# + for i, (op, us) in enumerate(sorted(jobs, key=lambda job: -job[1])):
 
 
 # %% id=05-challenge cause="it's right, but it takes"
@@ -278,21 +247,6 @@ def run_jobs(jobs):
     long = [op for op, us in jobs if us > 100]
     for op, stream in zip(long, streams, strict=True):
         op.async_on(stream)
-
-
-# %% id=05-when-it-pays cause="with a program of"
-def best_possible(trace):
-    m = trace.metrics()
-    calls = [span for span in trace if span.kind == "call"]
-    walls = [calls[-1].end - calls[0].start]
-    walls += [busy for (_, engine), busy in m.engine_busy.items() if engine != "compute"]
-    kernels = [span for span in trace.device_spans if span.kind == "kernel"]
-    walls.append(sum(span.duration * span.detail["fills"] for span in kernels))
-    jobs = {}
-    for span in trace.device_spans:
-        jobs.setdefault(span.op, []).append(span)
-    walls += [max(s.end for s in job) - min(s.start for s in job) for job in jobs.values()]
-    return max(walls)
 
 
 # %% id=05-round-robin cause="make it by `self.device.create_stream()`"
@@ -320,48 +274,6 @@ def streams_needed(length, pace, room):
 
 
 # %% id=05-least-loaded cause="with 21 jobs on 3 streams, the score is"
-# - self.load = [0.0] * size
-# + self.turn = 0
-# - self.us = 0.0
-# + self.us = 0.0
-# + self.loads = []
-# - i = self.load.index(min(self.load))
-# - self.load[i] += self.us
-# +     self.loads = [0.0] * self.size
-# + i = self.loads.index(min(self.loads))
-# + self.loads[i] += self.us if self.us > 50 else 0
-
-
-# %% id=05-least-loaded cause="with 21 jobs on 3 streams, the score is"
-# - self.load = [0.0] * size
-# + self.turn = 0
-# - self.us = 0.0
-# + self.us = 0.0
-# + self.loads = []
-# - i = self.load.index(min(self.load))
-# - self.load[i] += self.us
-# +     self.loads = [0.0] * self.size
-# + i = self.loads.index(min(self.loads))
-# + self.loads[i] += self.us // 100
-
-
-# %% id=05-least-loaded cause="with 21 jobs on 3 streams, the score is"
-# - self.load = [0.0] * size
-# + self.turn = 0
-# - self.us = 0.0
-# + self.us = 0.0
-# + self.loads = []
-# - i = self.load.index(min(self.load))
-# - self.load[i] += self.us
-# +     self.loads = [0.0] * self.size
-# + self.turn += 1
-# + if self.turn % 10 == 0:
-# +     self.loads = [0.0] * self.size
-# + i = self.loads.index(min(self.loads))
-# + self.loads[i] += self.us
-
-
-# %% id=05-least-loaded cause="make it by `self.device.create_stream()`"
 class LeastLoaded(agt.SchedulingPolicy):
     def __init__(self, size):
         super().__init__()
@@ -376,11 +288,33 @@ class LeastLoaded(agt.SchedulingPolicy):
 
     def next_stream(self):
         if not self.streams:
-            self.streams = [agt.create_stream() for _ in range(self.size)]
+            self.streams = [self.device.create_stream() for _ in range(self.size)]
             self.loads = [0.0] * self.size
         i = self.loads.index(min(self.loads))
-        self.loads[i] += self.us
+        self.loads[i] += self.us if self.us > 50 else 0
         return self.streams[i]
+
+
+# %% id=05-least-loaded of=above cause="with 21 jobs on 3 streams, the score is"
+# - self.loads[i] += self.us if self.us > 50 else 0
+# + self.loads[i] += self.us // 100
+
+
+# %% id=05-least-loaded of=above cause="with 21 jobs on 3 streams, the score is"
+#   if not self.streams:
+#   self.loads = [0.0] * self.size
+# + self.turn += 1
+# + if self.turn % 10 == 0:
+# +     self.loads = [0.0] * self.size
+# - self.loads[i] += self.us if self.us > 50 else 0
+# + self.loads[i] += self.us
+
+
+# %% id=05-least-loaded of=above cause="make it by `self.device.create_stream()`"
+# - self.streams = [self.device.create_stream() for _ in range(self.size)]
+# + self.streams = [agt.create_stream() for _ in range(self.size)]
+# - self.loads[i] += self.us if self.us > 50 else 0
+# + self.loads[i] += self.us
 
 
 # %% id=05-when-it-pays cause="75 µs came out, and it should be 301 µs"
@@ -460,22 +394,16 @@ class RoundRobin(agt.SchedulingPolicy):
 
 
 # %% id=05-least-loaded cause="after another policy got a very long one (what a policy knows belongs in `self`)"
-class LeastLoaded(agt.SchedulingPolicy):
-    load = [0.0] * 16
-
-    def __init__(self, size):
-        super().__init__()
-        self.size, self.streams, self.us = size, [], 0.0
-
-    def expect(self, us):
-        self.us = us
-
-    def next_stream(self):
-        if not self.streams:
-            self.streams = [self.device.create_stream() for _ in range(self.size)]
-        i = min(range(self.size), key=self.load.__getitem__)
-        self.load[i] += self.us
-        return self.streams[i]
+#   class LeastLoaded(agt.SchedulingPolicy):
+# +     load = [0.0] * 16
+# +
+# - self.size = size
+# - self.streams = []
+# - self.load = [0.0] * size
+# - self.us = 0.0
+# + self.size, self.streams, self.us = size, [], 0.0
+# - i = self.load.index(min(self.load))
+# + i = min(range(self.size), key=self.load.__getitem__)
 
 
 # %% id=05-when-it-pays cause="with a program of wide kernels and narrow ones, 588 µs came out"

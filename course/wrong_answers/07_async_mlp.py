@@ -1,19 +1,10 @@
 """Plausible wrong answers to the exercises of course/07_async_mlp.py; see tools/build_notebooks.py."""
 
+
 # %% id=07-two-devices cause="batch 1 ran on device sim:0, but belongs on sim:1"
 async def on_both(recipe, batches, weights, devices):
     w = await agt.h2d(weights).share()
     return await asyncio.gather(*[agt.spawn(recipe(x, w)) for x in batches])
-
-
-# %% id=07-two-devices cause="is on sim:0, and the operation runs on sim:1"
-async def on_both(recipe, batches, weights, devices):
-    w = await agt.h2d(weights).share()
-    tasks = []
-    for i, x in enumerate(batches):
-        with agt.using(devices[i % 2]):
-            tasks.append(agt.spawn(recipe(x, w)))
-    return await asyncio.gather(*tasks)
 
 
 # %% id=07-two-devices cause="the weights were copied 7 times"
@@ -24,6 +15,19 @@ async def on_both(recipe, batches, weights, devices):
             w = await agt.h2d(weights)
             tasks.append(agt.spawn(recipe(x, w)))
     return await asyncio.gather(*tasks)
+
+
+# %% id=07-two-devices of=above cause="is on sim:0, and the operation runs on sim:1"
+#   async def on_both(recipe, batches, weights, devices):
+# +     w = await agt.h2d(weights).share()
+# - w = await agt.h2d(weights)
+
+
+# %% id=07-two-devices of=above cause="`relu` ran 2 times, and should run 7 times"
+# - for i, x in enumerate(batches):
+# - with agt.using(devices[i % 2]):
+# + for device, x in zip(devices, batches):
+# +     with agt.using(device):
 
 
 # %% id=07-two-devices cause="for batch 1, the result has shape"
@@ -42,16 +46,6 @@ async def on_both(recipe, batches, weights, devices):
 # %% id=07-two-devices cause="`sync` or `synchronize` blocks the event loop"
 # - copies.append(await agt.h2d(weights).share())
 # + copies.append(agt.h2d(weights).sync().share())
-
-
-# %% id=07-two-devices cause="`relu` ran 2 times, and should run 7 times"
-async def on_both(recipe, batches, weights, devices):
-    tasks = []
-    for device, x in zip(devices, batches):
-        with agt.using(device):
-            w = await agt.h2d(weights)
-            tasks.append(agt.spawn(recipe(x, w)))
-    return await asyncio.gather(*tasks)
 
 
 # %% id=07-two-devices cause="no more than 3 of 5 operations were in flight at a time"
@@ -94,27 +88,9 @@ def chain(x, w0, w1, gemm, matvec, relu):
 
 
 # %% id=07-chain cause="one chain belongs on one stream"
-# - room = agt.zip(agt.h2d(x, "x"), agt.zeros((n, w0.shape[1])), agt.zeros(n))
-# + room = agt.overlap(agt.h2d(x, "x"), agt.zeros((n, w0.shape[1])), agt.zeros(n))
-# - return (
-# - gemm(x, w0, hidden).and_then(lambda hidden: matvec(hidden, w1, output)).and_then(relu)
-# - )
-# + done = gemm(x, w0, hidden)
-# + return done.and_then(lambda hidden: matvec(hidden, w1, output)).and_then(relu)
-
-
-# %% id=07-chain cause="`relu` is ahead of `matvec_naive` on stream 1, and has to come after it"
-# - return (
-# - gemm(x, w0, hidden).and_then(lambda hidden: matvec(hidden, w1, output)).and_then(relu)
-# - )
-# + product, cut = gemm(x, w0, hidden), relu(output)
-# + return agt.zip(product, cut).and_then(lambda both: matvec(both[0], w1, both[1]))
-
-
-# %% id=07-chain cause="must have shape (48,), and array 'zeros' has (80,)"
 def chain(x, w0, w1, gemm, matvec, relu):
-    rows, columns = len(x), w0.shape[1]
-    room = agt.zip(agt.h2d(x, "x"), agt.zeros((rows, columns)), agt.zeros(columns))
+    n = len(x)
+    room = agt.overlap(agt.h2d(x, "x"), agt.zeros((n, w0.shape[1])), agt.zeros(n))
 
     def stages(arrays):
         x, hidden, output = arrays
@@ -124,14 +100,26 @@ def chain(x, w0, w1, gemm, matvec, relu):
     return room.and_then(stages).to_host()
 
 
-# %% id=07-chain cause="a NumPy array should come out"
+# %% id=07-chain of=above cause="must have shape (48,), and array 'zeros' has (80,)"
+# - n = len(x)
+# - room = agt.overlap(agt.h2d(x, "x"), agt.zeros((n, w0.shape[1])), agt.zeros(n))
+# + rows, columns = len(x), w0.shape[1]
+# + room = agt.zip(agt.h2d(x, "x"), agt.zeros((rows, columns)), agt.zeros(columns))
+
+
+# %% id=07-chain of=above cause="a NumPy array should come out"
+# - room = agt.overlap(agt.h2d(x, "x"), agt.zeros((n, w0.shape[1])), agt.zeros(n))
+# + room = agt.zip(agt.h2d(x, "x"), agt.zeros((n, w0.shape[1])), agt.zeros(n))
+# - return room.and_then(stages).to_host()
+# + return room.and_then(stages).and_then(lambda result: agt.zip(agt.d2h(result)))
+
+
+# %% id=07-chain cause="`relu` is ahead of `matvec_naive` on stream 1, and has to come after it"
 # - return (
 # - gemm(x, w0, hidden).and_then(lambda hidden: matvec(hidden, w1, output)).and_then(relu)
 # - )
-# + done = gemm(x, w0, hidden)
-# + return done.and_then(lambda hidden: matvec(hidden, w1, output)).and_then(relu)
-# - return room.and_then(stages).to_host()
-# + return room.and_then(stages).and_then(lambda result: agt.zip(agt.d2h(result)))
+# + product, cut = gemm(x, w0, hidden), relu(output)
+# + return agt.zip(product, cut).and_then(lambda both: matvec(both[0], w1, both[1]))
 
 
 # %% id=07-upload cause="`upload` should yield shared arrays"
@@ -191,55 +179,10 @@ def capture(ops, stream):
 # + return both.map(lambda done: [one for pair in zip(*done) for one in pair]).graph_on(stream)
 
 
-# %% id=07-race cause="get below 45 µs. Where does the time go?"
-def race(mlp, batches, w0, w1):
-    arms = [mlp(x, w0, w1).prepare().launch() for x in batches]
-    graph = agt.zip(*arms).graph_on(agt.create_stream())
-
-    async def go():
-        return [scores.copy() for scores in await graph.launch()]
-
-    return go
-
-
-# %% id=07-race cause="for batch 1, element 3 is"
-def race(mlp, batches, w0, w1):
-    known = []
-
-    async def go():
-        if not known:
-            known.extend(await asyncio.gather(*[mlp(x, w0, w1) for x in batches]))
-        return known
-
-    return go
-
-
-# %% id=07-race cause="`sync` or `synchronize` blocks the event loop"
-def race(mlp, batches, w0, w1):
-    arms = [mlp(x, w0, w1).prepare().launch() for x in batches]
-    graph = agt.overlap(*arms).graph_on(agt.create_stream())
-
-    async def go():
-        return graph.launch().sync()
-
-    return go
-
-
 # %% id=07-race cause="`race` should return an `async def` function"
 def race(mlp, batches, w0, w1):
     arms = [mlp(x, w0, w1).prepare().launch() for x in batches]
     return agt.overlap(*arms).graph_on(agt.create_stream()).launch
-
-
-# %% id=07-race cause="returned one of 4"
-def race(mlp, batches, w0, w1):
-    arms = [mlp(x, w0, w1).prepare().launch() for x in batches[::2]]
-    graph = agt.overlap(*arms).graph_on(agt.create_stream())
-
-    async def go():
-        return await graph.launch()
-
-    return go
 
 
 # %% id=07-race cause="is in no copy from memory that a kernel has written"
@@ -250,6 +193,71 @@ def race(mlp, batches, w0, w1):
         return [np.maximum(x @ a @ b, 0) for x in batches]
 
     return go
+
+
+# %% id=07-race of=above cause="get below 45 µs. Where does the time go?"
+# - a, b = agt.d2h(w0).sync(), agt.d2h(w1).sync()
+# + arms = [mlp(x, w0, w1).prepare().launch() for x in batches]
+# + graph = agt.zip(*arms).graph_on(agt.create_stream())
+# - return [np.maximum(x @ a @ b, 0) for x in batches]
+# + return [scores.copy() for scores in await graph.launch()]
+
+
+# %% id=07-race of=above cause="for batch 1, element 3 is"
+# - a, b = agt.d2h(w0).sync(), agt.d2h(w1).sync()
+# + known = []
+# - return [np.maximum(x @ a @ b, 0) for x in batches]
+# + if not known:
+# +     known.extend(await asyncio.gather(*[mlp(x, w0, w1) for x in batches]))
+# + return known
+
+
+# %% id=07-race of=above cause="`sync` or `synchronize` blocks the event loop"
+# - a, b = agt.d2h(w0).sync(), agt.d2h(w1).sync()
+# + arms = [mlp(x, w0, w1).prepare().launch() for x in batches]
+# + graph = agt.overlap(*arms).graph_on(agt.create_stream())
+# - return [np.maximum(x @ a @ b, 0) for x in batches]
+# + return graph.launch().sync()
+
+
+# %% id=07-race of=above cause="returned one of 4"
+# - a, b = agt.d2h(w0).sync(), agt.d2h(w1).sync()
+# + arms = [mlp(x, w0, w1).prepare().launch() for x in batches[::2]]
+# + graph = agt.overlap(*arms).graph_on(agt.create_stream())
+# - return [np.maximum(x @ a @ b, 0) for x in batches]
+# + return await graph.launch()
+
+
+# %% id=07-race of=above cause="is in no copy from memory that a kernel has written"
+#   a, b = agt.d2h(w0).sync(), agt.d2h(w1).sync()
+# + dummy = mlp(batches[0], w0, w1).prepare().launch().graph_on(agt.create_stream())
+#   async def go():
+# +     await dummy.launch()
+
+
+# %% id=07-race of=above cause="it takes 50 µs: get below 45 µs"
+# - a, b = agt.d2h(w0).sync(), agt.d2h(w1).sync()
+# + arms = [mlp(x, w0, w1).prepare().launch() for x in batches]
+# + graph = agt.overlap(*arms).graph_on(agt.create_stream())
+# - return [np.maximum(x @ a @ b, 0) for x in batches]
+# + return [scores.copy() for scores in await graph.launch()]
+
+
+# %% id=07-race of=above cause="it takes 236 µs: get below 45 µs"
+# - a, b = agt.d2h(w0).sync(), agt.d2h(w1).sync()
+# + ready = [mlp(x, w0, w1).prepare() for x in batches]
+# - return [np.maximum(x @ a @ b, 0) for x in batches]
+# + every = await asyncio.gather(*[one.launch() for one in ready])
+# + return [scores.copy() for scores in every]
+
+
+# %% id=07-race of=above cause="it takes 82 µs: get below 45 µs"
+# - a, b = agt.d2h(w0).sync(), agt.d2h(w1).sync()
+# + arms = [mlp(x, w0, w1).prepare().launch() for x in batches]
+# + graphs = [arm.graph_on(agt.create_stream()) for arm in arms]
+# - return [np.maximum(x @ a @ b, 0) for x in batches]
+# + every = await asyncio.gather(*[graph.launch() for graph in graphs])
+# + return [scores.copy() for scores in every]
 
 
 # %% id=07-chain cause="didn't call the `gemm` it was given"
@@ -277,18 +285,6 @@ def chain(x, w0, w1, gemm, matvec, relu):
 
     room = agt.zip(agt.h2d(x), agt.h2d(x), agt.zeros((m, w0.shape[1])), agt.zeros(m))
     return room.and_then(stages).to_host()
-
-
-# %% id=07-race cause="is in no copy from memory that a kernel has written"
-def race(mlp, batches, w0, w1):
-    a, b = agt.d2h(w0).sync(), agt.d2h(w1).sync()
-    dummy = mlp(batches[0], w0, w1).prepare().launch().graph_on(agt.create_stream())
-
-    async def go():
-        await dummy.launch()
-        return [np.maximum(x @ a @ b, 0) for x in batches]
-
-    return go
 
 
 # %% id=07-capture cause="captured on another stream than the given one"
@@ -355,20 +351,12 @@ def race(mlp, batches, w0, w1):
 
 
 # %% id=07-two-devices cause="the weights were copied 0 times"
-W = {}
-
-
-async def on_both(recipe, batches, weights, devices):
-    copies = []
-    for device in devices:
-        with agt.using(device):
-            W[device] = W.get(device) or await agt.h2d(weights).share()
-            copies.append(W[device])
-    tasks = []
-    for i, x in enumerate(batches):
-        with agt.using(devices[i % 2]):
-            tasks.append(agt.spawn(recipe(x, copies[i % 2])))
-    return await asyncio.gather(*tasks)
+# + W = {}
+# +
+# +
+# - copies.append(await agt.h2d(weights).share())
+# + W[device] = W.get(device) or await agt.h2d(weights).share()
+# + copies.append(W[device])
 
 
 # %% id=07-upload cause="with everything asked once more"
@@ -410,17 +398,6 @@ async def on_both(recipe, batches, weights, devices):
 # + def chain(x, w0, w1, gemm, matvec, relu):  # copies the batch while it describes
 # - room = agt.zip(agt.h2d(x, "x"), agt.zeros((n, w0.shape[1])), agt.zeros(n))
 # + room = agt.zip(agt.h2d(agt.pin(np.array(x))), agt.zeros((n, w0.shape[1])), agt.zeros(n))
-
-
-# %% id=07-race cause="it takes 50 µs: get below 45 µs"
-def race(mlp, batches, w0, w1):
-    arms = [mlp(x, w0, w1).prepare().launch() for x in batches]
-    graph = agt.overlap(*arms).graph_on(agt.create_stream())
-
-    async def go():
-        return [scores.copy() for scores in await graph.launch()]
-
-    return go
 
 
 # %% id=07-race cause="and results of the first came again, with 8 batches, for batch 1, element 3 is 0.00108"
@@ -534,35 +511,9 @@ def upload(w0, w1):
     return agt.zip(agt.h2d(w0, "W0"), agt.h2d(w1, "W1")).share()
 
 
-# %% id=07-race cause="it takes 711 µs: get below 45 µs"
-def race(mlp, batches, w0, w1):
-    async def go():
-        return await asyncio.gather(*[agt.spawn(mlp(x, w0, w1)) for x in batches])
-
-    return go
-
-
-# %% id=07-race cause="it takes 236 µs: get below 45 µs"
-def race(mlp, batches, w0, w1):
-    ready = [mlp(x, w0, w1).prepare() for x in batches]
-
-    async def go():
-        every = await asyncio.gather(*[one.launch() for one in ready])
-        return [scores.copy() for scores in every]
-
-    return go
-
-
-# %% id=07-race cause="it takes 82 µs: get below 45 µs"
-def race(mlp, batches, w0, w1):
-    arms = [mlp(x, w0, w1).prepare().launch() for x in batches]
-    graphs = [arm.graph_on(agt.create_stream()) for arm in arms]
-
-    async def go():
-        every = await asyncio.gather(*[graph.launch() for graph in graphs])
-        return [scores.copy() for scores in every]
-
-    return go
+# %% id=07-race of=starter cause="it takes 711 µs: get below 45 µs"
+# - return await asyncio.gather(*[mlp(x, w0, w1) for x in batches])
+# + return await asyncio.gather(*[agt.spawn(mlp(x, w0, w1)) for x in batches])
 
 
 # %% id=07-urgent cause="the last operation failed, and the error doesn't come out of your function"

@@ -75,13 +75,21 @@ def largest_gap(trace):
 
 
 # %% id=08-gap slip cause="Calls and ranges of the host are among them: only `device_spans` are work of the GPU"
-# - kernels = [span for span in trace.device_spans if span.kind == "kernel"]
-# - kernels.sort(key=lambda span: span.start)
-# - done, gap = kernels[0].end, (0.0, 0.0)
-# - for span in kernels:
-# + work = sorted(trace, key=lambda span: span.start)
-# + done, gap = work[0].end, (0.0, 0.0)
-# + for span in work:
+def largest_gap(trace):
+    work = sorted(trace, key=lambda span: span.start)
+    done, gap = work[0].end, (0.0, 0.0)
+    for span in work:
+        if span.start - done > gap[1] - gap[0]:
+            gap = done, span.start
+        done = max(done, span.end)
+    return gap
+
+
+# %% id=08-gap of=above cause="with kernels in another order than their starts"
+# - def largest_gap(trace):
+# - work = sorted(trace, key=lambda span: span.start)
+# + def largest_gap(trace):  # in the order in which they are listed
+# +     work = [span for span in trace.device_spans if span.kind == "kernel"]
 
 
 # %% id=08-gap slip cause="That's from the start of one kernel to the start of the next: a gap begins at an end"
@@ -94,17 +102,6 @@ def largest_gap(trace):
 def largest_gap(trace):  # how long it is
     kernels = sorted((s.start, s.end) for s in trace.device_spans if s.kind == "kernel")
     return max(b - a for (_, a), (b, _) in zip(kernels, kernels[1:]))
-
-
-# %% id=08-gap cause="with kernels in another order than their starts"
-def largest_gap(trace):  # in the order in which they are listed
-    work = [span for span in trace.device_spans if span.kind == "kernel"]
-    done, gap = work[0].end, (0.0, 0.0)
-    for span in work:
-        if span.start - done > gap[1] - gap[0]:
-            gap = done, span.start
-        done = max(done, span.end)
-    return gap
 
 
 # %% id=08-gap cause="with kernels without a gap"
@@ -240,24 +237,16 @@ def creeping(trace):
     return max(grows, key=grows.get)
 
 
-# %% id=08-creeping cause="here 'early', and returned 'call'"
-def creeping(trace):
-    times = {}
-    for s in trace:
-        if s.kind != "kernel":
-            times.setdefault(s.name, []).append(s.duration)
-    grows = {k: np.median(v[-10:]) / np.median(v[:10]) for k, v in times.items() if len(v) >= 20}
-    return max(grows, key=grows.get)
+# %% id=08-creeping of=above cause="here 'early', and returned 'call'"
+# - if True:
+# + if s.kind != "kernel":
 
 
-# %% id=08-creeping cause="here 'early', and returned 'dip'"
-def creeping(trace):
-    times = {}
-    for s in trace:
-        if s.kind == "range":
-            times.setdefault(s.name, []).append(s.duration)
-    grows = {k: np.median(v[-10:]) / np.median(v) for k, v in times.items() if len(v) >= 20}
-    return max(grows, key=grows.get)
+# %% id=08-creeping of=above cause="here 'early', and returned 'dip'"
+# - if True:
+# + if s.kind == "range":
+# - grows = {k: np.median(v[-10:]) / np.median(v[:10]) for k, v in times.items() if len(v) >= 20}
+# + grows = {k: np.median(v[-10:]) / np.median(v) for k, v in times.items() if len(v) >= 20}
 
 
 # %% id=08-gap cause="with kernels with gaps of less than a µs, `largest_gap` should"
@@ -288,23 +277,36 @@ def largest_gap(trace):
 
 
 # %% id=08-creeping cause="here 'early', and returned 'fives'"
-# - def creeping(trace):
-# + def creeping(trace):  # the upper one of the two in the middle
-# - many = {name: us for name, us in times.items() if len(us) >= 20}
-# - grown = {n: np.median(us[-10:]) / np.median(us[:10]) for n, us in many.items()}
-# + grown = {
-# +     n: sorted(us[-10:])[5] / sorted(us[:10])[5] for n, us in times.items() if len(us) >= 20
-# + }
+def creeping(trace):  # the upper one of the two in the middle
+    times = {}
+    for span in trace:
+        if span.kind == "range":
+            times.setdefault(span.name, []).append(span.duration)
+    grown = {
+        n: sorted(us[-10:])[5] / sorted(us[:10])[5] for n, us in times.items() if len(us) >= 20
+    }
+    return max(grown, key=grown.get)
 
 
-# %% id=08-creeping cause="here 'early', and returned 'dip'"
-# - def creeping(trace):
+# %% id=08-creeping of=above cause="here 'early', and returned 'dip'"
+# - def creeping(trace):  # the upper one of the two in the middle
 # + def creeping(trace):  # the lower one of the two in the middle
-# - many = {name: us for name, us in times.items() if len(us) >= 20}
-# - grown = {n: np.median(us[-10:]) / np.median(us[:10]) for n, us in many.items()}
-# + grown = {
-# +     n: sorted(us[-10:])[4] / sorted(us[:10])[4] for n, us in times.items() if len(us) >= 20
-# + }
+# - n: sorted(us[-10:])[5] / sorted(us[:10])[5] for n, us in times.items() if len(us) >= 20
+# + n: sorted(us[-10:])[4] / sorted(us[:10])[4] for n, us in times.items() if len(us) >= 20
+
+
+# %% id=08-creeping of=above cause="here 'early', and returned 'late'"
+# - def creeping(trace):  # the upper one of the two in the middle
+# + def creeping(trace):  # by the slope of a line through all, beside the mean
+# - n: sorted(us[-10:])[5] / sorted(us[:10])[5] for n, us in times.items() if len(us) >= 20
+# + n: np.polyfit(range(len(us)), us, 1)[0] / np.mean(us) for n, us in times.items() if len(us) >= 20
+
+
+# %% id=08-creeping of=above cause="here 'early', and returned 'sudden'"
+# - def creeping(trace):  # the upper one of the two in the middle
+# + def creeping(trace):  # by the slope of the logarithms
+# - n: sorted(us[-10:])[5] / sorted(us[:10])[5] for n, us in times.items() if len(us) >= 20
+# + n: np.polyfit(range(len(us)), np.log(us), 1)[0] for n, us in times.items() if len(us) >= 20
 
 
 # %% id=08-gap cause="with kernels beside a long copy, `largest_gap` should return (start, end), here (20, 80), and returned (40, 80)"
@@ -438,6 +440,12 @@ def saving(trace, name):
     return 100 * own / sum(s.duration for s in kernels), 100 * sum(s.duration for s in chain) / whole
 
 
+# %% id=08-stats of=above cause="100 times too little: a fraction is not yet percent"
+# - whole = sum(span.duration for span in m.critical_spans)
+# - return 100 * own / sum(s.duration for s in kernels), 100 * sum(s.duration for s in chain) / whole
+# + return own / sum(s.duration for s in kernels), sum(s.duration for s in chain) / m.makespan
+
+
 # %% id=08-stats slip cause="Not all spans of that name are kernels: look at `kind`"
 def saving(trace, name):
     m = trace.metrics()
@@ -445,15 +453,6 @@ def saving(trace, name):
     everything = sum(span.duration for span in trace.device_spans if span.kind == "kernel")
     chain = [span for span in m.critical_spans if span.kind == "kernel" and span.name == name]
     return 100 * own / everything, 100 * sum(s.duration for s in chain) / m.makespan
-
-
-# %% id=08-stats cause="100 times too little: a fraction is not yet percent"
-def saving(trace, name):
-    m = trace.metrics()
-    kernels = [span for span in trace.device_spans if span.kind == "kernel"]
-    own = sum(span.duration for span in kernels if span.name == name)
-    chain = [span for span in m.critical_spans if span.kind == "kernel" and span.name == name]
-    return own / sum(s.duration for s in kernels), sum(s.duration for s in chain) / m.makespan
 
 
 # %% id=08-stats cause="with a host that begins early, `saving` should return"
@@ -520,26 +519,6 @@ def largest_gap(trace):
             best = (end, s.start)
         end = s.end if end is None else max(end, s.end)
     return best
-
-
-# %% id=08-creeping cause="here 'early', and returned 'late'"
-# - def creeping(trace):
-# + def creeping(trace):  # by the slope of a line through all, beside the mean
-# - many = {name: us for name, us in times.items() if len(us) >= 20}
-# - grown = {n: np.median(us[-10:]) / np.median(us[:10]) for n, us in many.items()}
-# + grown = {
-# +     n: np.polyfit(range(len(us)), us, 1)[0] / np.mean(us) for n, us in times.items() if len(us) >= 20
-# + }
-
-
-# %% id=08-creeping cause="here 'early', and returned 'sudden'"
-# - def creeping(trace):
-# + def creeping(trace):  # by the slope of the logarithms
-# - many = {name: us for name, us in times.items() if len(us) >= 20}
-# - grown = {n: np.median(us[-10:]) / np.median(us[:10]) for n, us in many.items()}
-# + grown = {
-# +     n: np.polyfit(range(len(us)), np.log(us), 1)[0] for n, us in times.items() if len(us) >= 20
-# + }
 
 
 # %% id=08-enough slip cause="`once` is in both runs, and the second one's counts `times` times"

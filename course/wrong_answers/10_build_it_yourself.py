@@ -117,29 +117,27 @@ def shared(op):
     return enqueue
 
 
-# %% id=10-shared cause="nothing orders the two"
-def shared(op):
-    known = []
+# %% id=10-shared of=above cause="nothing orders the two"
+#   if not known:
+#   known.append(op(context))
+# + context.stream.wait_event(context.stream.record())
 
-    def enqueue(context):
-        if not known:
-            known.append(op(context))
-        context.stream.wait_event(context.stream.record())
-        return known[0]
 
-    return enqueue
+# %% id=10-shared of=above cause="`op` raised an error, and a caller got None (NoneType)"
+#   if not known:
+# - known.append(op(context))
+# +     known.extend([None, None])
+# +     known[0] = op(context)
+# +     known[1] = context.stream.record()
+# + if known[1]:
+# +     context.stream.wait_event(known[1])
 
 
 # %% id=10-shared cause="`other` ran 0 times"
-def shared(op, known=[]):
-    def enqueue(context):
-        if not known:
-            known.append((op(context), context.stream.record()))
-        result, event = known[0]
-        context.stream.wait_event(event)
-        return result
-
-    return enqueue
+# - def shared(op):
+# - known = []
+# -
+# + def shared(op, known=[]):
 
 
 # %% id=10-shared cause="must not wait for any"
@@ -171,35 +169,29 @@ def round_robin(size):
 
 
 # %% id=10-round-robin cause="each should have one turn before"
-# - streams = [agt.create_stream() for _ in range(size)]
-# + streams = [agt.create_stream() for _ in range(size)]
-# + asked = []
-# - streams.append(streams.pop(0))
-# - return streams[-1]
-# + asked.append(1)
-# + return streams[(len(asked) - 1) // 2 % size]
-
-
-# %% id=10-round-robin cause="two policies share a stream"
-def round_robin(size, pools={}):
-    if size not in pools:
-        pools[size] = [agt.create_stream() for _ in range(size)]
+def round_robin(size):
+    streams = [agt.create_stream() for _ in range(size)]
     asked = []
 
     def next_stream():
         asked.append(1)
-        return pools[size][(len(asked) - 1) % size]
+        return streams[(len(asked) - 1) // 2 % size]
 
     return next_stream
 
 
-# %% id=10-round-robin cause="2 different streams came in 36 turns, and 3 is right"
+# %% id=10-round-robin of=above cause="two policies share a stream"
+# - def round_robin(size):
 # - streams = [agt.create_stream() for _ in range(size)]
-# + streams = [agt.create_stream() for _ in range(size)]
-# + asked = []
-# - streams.append(streams.pop(0))
-# - return streams[-1]
-# + asked.append(1)
+# + def round_robin(size, pools={}):
+# +     if size not in pools:
+# +         pools[size] = [agt.create_stream() for _ in range(size)]
+# - return streams[(len(asked) - 1) // 2 % size]
+# + return pools[size][(len(asked) - 1) % size]
+
+
+# %% id=10-round-robin of=above cause="2 different streams came in 36 turns, and 3 is right"
+# - return streams[(len(asked) - 1) // 2 % size]
 # + return streams[len(asked) % max(1, size - 1)]
 
 
@@ -277,16 +269,10 @@ def overlap(*ops):
 
 
 # %% id=10-future cause="got hardly a turn"
-class Future:
-    def __init__(self, result, event):
-        self.result = result
-        self.event = event
-
-    def __await__(self):
-        while not self.event.done:
-            pass
-        yield
-        return self.result
+#   while not self.event.done:
+# - yield
+# +     pass
+# + yield
 
 
 # %% id=10-zip cause="`op1` is ahead of `op0` on stream 1"
@@ -319,39 +305,25 @@ def and_then(op, f):
 
 
 # %% id=10-shared cause="right behind the source"
-def shared(op):
-    known = []
-
-    def enqueue(context):
-        if not known:
-            known.append((op(context), context.stream))
-        result, stream = known[0]
-        context.stream.wait_event(stream.record())
-        return result
-
-    return enqueue
+#   if not known:
+# - known.append((op(context), context.stream.record()))
+# - result, event = known[0]
+# - context.stream.wait_event(event)
+# +     known.append((op(context), context.stream))
+# + result, stream = known[0]
+# + context.stream.wait_event(stream.record())
 
 
 # %% id=10-overlap cause="with the same operation, run again on another stream, `arm0` ran 0 times"
-def overlap(*ops):
-    known = []
-
-    def enqueue(context):
-        if known:
-            return known[0]
-        begun = context.stream.record()
-        results, ends = [], []
-        for op in ops:
-            arm = context.fork()
-            arm.stream.wait_event(begun)
-            results.append(op(arm))
-            ends.append(arm.stream.record())
-        for end in ends:
-            context.stream.wait_event(end)
-        known.append(tuple(results))
-        return known[0]
-
-    return enqueue
+#   def overlap(*ops):
+# +     known = []
+# +
+#   def enqueue(context):
+# +     if known:
+# +         return known[0]
+# - return tuple(results)
+# + known.append(tuple(results))
+# + return known[0]
 
 
 # %% id=10-zip cause="should yield a tuple of 12, and it yielded one of 3"
@@ -419,19 +391,11 @@ def zip_ops(*ops):
 
 
 # %% id=10-future cause="`time.sleep` blocks the event loop"
-import time
-
-
-class Future:
-    def __init__(self, result, event):
-        self.result = result
-        self.event = event
-
-    def __await__(self):
-        while not self.event.done:
-            time.sleep(1e-4)
-            yield
-        return self.result
+# + import time
+# +
+# +
+#   while not self.event.done:
+# +     time.sleep(1e-4)
 
 
 # %% id=10-overlap cause="`arm2` (stream 2) is made to wait for `arm0` (stream 2), and needn't"
@@ -450,17 +414,13 @@ def overlap(*ops):
 
 
 # %% id=10-round-robin cause="with a pool of 4, 2 different streams came in 48 turns, and 4 is right"
-turns = []
-
-
-def round_robin(size):
-    streams = [agt.create_stream() for _ in range(size)]
-
-    def next_stream():
-        turns.append(1)
-        return streams[len(turns) % size]
-
-    return next_stream
+# + turns = []
+# +
+# +
+# - streams.append(streams.pop(0))
+# - return streams[-1]
+# + turns.append(1)
+# + return streams[len(turns) % size]
 
 
 # %% id=10-and-then cause="the error doesn't come out of your function"
@@ -486,26 +446,6 @@ def zip_ops(*ops):
         return tuple(out)
 
     return each
-
-
-# %% id=10-overlap cause="the error doesn't come out of your function"
-def overlap(*ops):
-    def enqueue(context):
-        before = context.stream.record()
-        results, events = [], []
-        for op in ops:
-            arm = context.fork()
-            arm.stream.wait_event(before)
-            try:
-                results.append(op(arm))
-            except Exception:
-                results.append(None)
-            events.append(arm.stream.record())
-        for event in events:
-            context.stream.wait_event(event)
-        return tuple(results)
-
-    return enqueue
 
 
 # %% id=10-shared cause="`op` raised an error, and a caller got None"
@@ -537,55 +477,15 @@ def shared(op):
     return enqueue
 
 
-# %% id=10-shared cause="race on array"
-def shared(op):
-    memo = []
-    def enqueue(context):
-        if not memo:
-            memo.append((op(context), context.stream.record()))
-        result, event = memo[0]
-        if event is not None:
-            context.stream.wait_event(event)
-            if len(memo) > 1:
-                memo[0] = result, None
-            memo.append(1)
-        return result
-    return enqueue
-
-
-# %% id=10-overlap cause="with the same operation, run again on another stream, nothing makes `arm0`"
-def overlap(*ops):
-    kept = []
-    def enqueue(context):
-        if not kept:
-            kept.append(context.stream.record())
-        before = kept[0]
-        results, events = [], []
-        for op in ops:
-            arm = context.fork()
-            arm.stream.wait_event(before)
-            results.append(op(arm))
-            events.append(arm.stream.record())
-        for event in events:
-            context.stream.wait_event(event)
-        return tuple(results)
-    return enqueue
-
-
-# %% id=10-overlap cause="with 12 arms, `arm4` ran 0 times"
-def overlap(*ops):
-    def enqueue(context):
-        before = context.stream.record()
-        results, events = [], []
-        for op in ops[:4]:
-            arm = context.fork()
-            arm.stream.wait_event(before)
-            results.append(op(arm))
-            events.append(arm.stream.record())
-        for event in events:
-            context.stream.wait_event(event)
-        return tuple(results)
-    return enqueue
+# %% id=10-shared of=above cause="race on array"
+# - if len(memo) == 1 and memo.append(0) is None:
+# - return result
+# - if len(memo) == 2 and memo.append(0) is None:
+# + if event is not None:
+#   context.stream.wait_event(event)
+# + if len(memo) > 1:
+# +     memo[0] = result, None
+# + memo.append(1)
 
 
 # %% id=10-overlap cause="with 0 arms, an operation of `overlap` should yield a tuple of 0, and it yielded None"
@@ -602,6 +502,35 @@ def overlap(*ops):
             context.stream.wait_event(event)
         return tuple(results) or None
     return enqueue
+
+
+# %% id=10-overlap of=above cause="the error doesn't come out of your function"
+# - results.append(op(arm))
+# + try:
+# +     results.append(op(arm))
+# + except Exception:
+# +     results.append(None)
+# - return tuple(results) or None
+# + return tuple(results)
+# +
+
+
+# %% id=10-overlap of=above cause="with the same operation, run again on another stream, nothing makes `arm0`"
+#   def overlap(*ops):
+# +     kept = []
+# - before = context.stream.record()
+# + if not kept:
+# +     kept.append(context.stream.record())
+# + before = kept[0]
+# - return tuple(results) or None
+# + return tuple(results)
+
+
+# %% id=10-overlap of=above cause="with 12 arms, `arm4` ran 0 times"
+# - for op in ops:
+# + for op in ops[:4]:
+# - return tuple(results) or None
+# + return tuple(results)
 
 
 # %% id=10-and-then cause="called once with each, and it was called with [None, None, 0, 0, (), ()]"
@@ -643,14 +572,9 @@ def and_then(op, f):
     return enqueue
 
 
-# %% id=10-and-then cause="race on array 'first'"
-def and_then(op, f):
-    where = []
-    def enqueue(context):
-        where.append(context)
-        return f(op(context))(where[0])
-
-    return enqueue
+# %% id=10-and-then of=above cause="race on array 'first'"
+# - return f(op(where[0]))(where[0])
+# + return f(op(context))(where[0])
 
 
 # %% id=10-zip cause="with 3 operations, an operation of `zip_ops` should yield a tuple of 3, and it yielded one of 2"
@@ -787,6 +711,7 @@ def shared(op):
 # + results = [op(context) for op in ops]
 # + return tuple(r[0] if isinstance(r, tuple) else r for r in results)
 
+
 # %% id=10-overlap cause="with 12 arms, nothing makes `arm4` (stream 6) wait for `before` (stream 1)"
 # - def overlap(*ops):
 # + def overlap(*ops):  # as if there were never more than four streams
@@ -812,22 +737,6 @@ def shared(op):
 # + results[op] = op(arm)
 # - return tuple(results)
 # + return tuple(results[op] for op in ops)
-
-
-# %% id=10-shared cause="`op` raised an error, and a caller got None (NoneType)"
-def shared(op):
-    known = []
-
-    def enqueue(context):
-        if not known:
-            known.extend([None, None])
-            known[0] = op(context)
-            known[1] = context.stream.record()
-        if known[1]:
-            context.stream.wait_event(known[1])
-        return known[0]
-
-    return enqueue
 
 
 # %% id=10-future cause="the event is done after 200,000 turns, and `await` should end then"

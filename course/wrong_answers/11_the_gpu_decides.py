@@ -23,70 +23,22 @@ extern "C" __global__ void flood(int width, const unsigned char* open, int* dept
 }
 """
 
-# %% id=11-flood cause="which thread"
-FLOOD = r"""
-__device__ bool next_to(int level, int width, const int* depth)
-{
-    int i = blockIdx.x * blockDim.x + threadIdx.x, x = i % width, y = i / width;
-    return (x > 0 && depth[i - 1] == level) || (x < width - 1 && depth[i + 1] == level)
-        || (y > 0 && depth[i - width] == level) || (y < width - 1 && depth[i + width] == level);
-}
-extern "C" __global__ void flood(int width, const unsigned char* open, int* depth, int* rounds)
-{
-    int i = threadIdx.x, level = 0;
-    while (level < width * width) {
-        bool reached = open[i] && depth[i] < 0 && next_to(level, width, depth);
-        if (reached) depth[i] = level + 1;
-        level++;
-        if (!__syncthreads_or(reached)) break;
-    }
-    if (i == 0) rounds[0] = level;
-}
-"""
 
-# %% id=11-flood cause="barrier"
-FLOOD = r"""
-__device__ bool next_to(int level, int width, const int* depth)
-{
-    int i = blockIdx.x * blockDim.x + threadIdx.x, x = i % width, y = i / width;
-    return (x > 0 && depth[i - 1] == level) || (x < width - 1 && depth[i + 1] == level)
-        || (y > 0 && depth[i - width] == level) || (y < width - 1 && depth[i + width] == level);
-}
-extern "C" __global__ void flood(int width, const unsigned char* open, int* depth, int* rounds)
-{
-    int i = threadIdx.x, level = 0;
-    while (level < width * width) {
-        bool reached = open[i] && depth[i] < 0 && next_to(level, width, depth);
-        __syncthreads();
-        if (reached) depth[i] = level + 1;
-        level++;
-        if (!reached) break;
-    }
-    if (i == 0) rounds[0] = level;
-}
-"""
+# %% id=11-flood of=above cause="which thread"
+# - __syncthreads();
+# - if (!__syncthreads_and(reached)) break;
+# + if (!__syncthreads_or(reached)) break;
 
-# %% id=11-flood cause="`rounds[0]` is 256"
-FLOOD = r"""
-__device__ bool next_to(int level, int width, const int* depth)
-{
-    int i = blockIdx.x * blockDim.x + threadIdx.x, x = i % width, y = i / width;
-    return (x > 0 && depth[i - 1] == level) || (x < width - 1 && depth[i + 1] == level)
-        || (y > 0 && depth[i - width] == level) || (y < width - 1 && depth[i + width] == level);
-}
-extern "C" __global__ void flood(int width, const unsigned char* open, int* depth, int* rounds)
-{
-    int i = threadIdx.x, level = 0;
-    while (level < width * width) {
-        bool reached = open[i] && depth[i] < 0 && next_to(level, width, depth);
-        __syncthreads();
-        if (reached) depth[i] = level + 1;
-        level++;
-        __syncthreads();
-    }
-    if (i == 0) rounds[0] = level;
-}
-"""
+
+# %% id=11-flood of=above cause="barrier"
+# - if (!__syncthreads_and(reached)) break;
+# + if (!reached) break;
+
+
+# %% id=11-flood of=above cause="`rounds[0]` is 256"
+# - if (!__syncthreads_and(reached)) break;
+# + __syncthreads();
+
 
 # %% id=11-meet cause="the other block has no __threadfence() between that access and a flag"
 MEET = r"""
@@ -101,32 +53,34 @@ __device__ void meet(unsigned int* arrived, unsigned int goal)
 }
 """
 
-# %% id=11-meet cause="nothing orders"
-MEET = r"""
-__device__ void meet(unsigned int* arrived, unsigned int goal)
-{
-    if (threadIdx.x == 0) {
-        __threadfence();
-        atomicAdd(arrived, 1);
-        while (atomicAdd(arrived, 0) < goal) { }
-    }
-    __syncthreads();
-}
-"""
 
-# %% id=11-meet cause="waits forever"
-MEET = r"""
-__device__ void meet(unsigned int* arrived, unsigned int goal)
-{
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        __threadfence();
-        while (atomicAdd(arrived, 0) < goal) { }
-        atomicAdd(arrived, 1);
-    }
-    __syncthreads();
-}
-"""
+# %% id=11-meet of=above cause="nothing orders"
+# - __syncthreads();
+#   if (threadIdx.x == 0) {
+# +     __threadfence();
+
+
+# %% id=11-meet of=above cause="waits forever"
+#   if (threadIdx.x == 0) {
+# +     __threadfence();
+# +     while (atomicAdd(arrived, 0) < goal) { }
+# - while (atomicAdd(arrived, 0) < goal) { }
+
+
+# %% id=11-meet of=above cause="no __threadfence() between its look at the flag and this access"
+#   if (threadIdx.x == 0) {
+# +     __threadfence();
+# +     __threadfence();
+
+
+# %% id=11-meet of=above cause="no __threadfence() between its look at the flag and this access"
+#   if (threadIdx.x == 0) {
+# +     __threadfence();
+# +     bool waited = false;
+# - while (atomicAdd(arrived, 0) < goal) { }
+# + while (atomicAdd(arrived, 0) < goal) waited = true;
+# + if (waited) __threadfence();            // who comes last needs it, too
+
 
 # %% id=11-meet cause="the counter is at"
 MEET = r"""
@@ -141,36 +95,6 @@ __device__ void meet(unsigned int* arrived, unsigned int goal)
 }
 """
 
-# %% id=11-meet cause="no __threadfence() between its look at the flag and this access"
-MEET = r"""
-__device__ void meet(unsigned int* arrived, unsigned int goal)
-{
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        __threadfence();
-        __threadfence();
-        atomicAdd(arrived, 1);
-        while (atomicAdd(arrived, 0) < goal) { }
-    }
-    __syncthreads();
-}
-"""
-
-# %% id=11-meet cause="no __threadfence() between its look at the flag and this access"
-MEET = r"""
-__device__ void meet(unsigned int* arrived, unsigned int goal)
-{
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        __threadfence();
-        bool waited = false;
-        atomicAdd(arrived, 1);
-        while (atomicAdd(arrived, 0) < goal) waited = true;
-        if (waited) __threadfence();            // who comes last needs it, too
-    }
-    __syncthreads();
-}
-"""
 
 # %% id=11-meet cause="should be the text of device code"
 MEET = agt.Kernel(r"""
@@ -179,29 +103,6 @@ extern "C" __global__ void meet(unsigned int* arrived, unsigned int goal)
     atomicAdd(arrived, 1);
 }
 """)
-
-# %% id=11-challenge cause="as much was computed as in about 118 rounds"
-STEP = r"""
-extern "C" __global__ void rank_step(
-    unsigned int n, const unsigned int* sources, const float* weight, const float* rank, float* after)
-{
-    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= n) return;
-    float sum = 0.0f;
-    for (int k = 0; k < 8; k++) sum += weight[sources[8 * i + k]] * rank[sources[8 * i + k]];
-    after[i] = 0.15f / n + 0.85f * sum;
-}
-"""
-
-
-def pagerank(sources, weight):
-    n, step = weight.size, agt.Kernel(STEP)
-    stream = agt.create_stream()
-    rank, other = agt.full(n, 1 / n).sync_on(stream), agt.zeros(n).sync_on(stream)
-    for _ in range(100):
-        step(n, sources, weight, rank.borrow(), other.borrow().partition(256)).async_on(stream)
-        rank, other = other, rank
-    return agt.d2h(rank).sync_on(stream)
 
 
 # %% id=11-challenge cause="the rank of page"
@@ -224,6 +125,19 @@ def pagerank(sources, weight):
         lambda rank: step(n, sources, weight, rank, agt.zeros(n).partition(256)).last()
     )
     return after.unpartition().to_host().sync()
+
+
+# %% id=11-challenge of=above cause="as much was computed as in about 118 rounds"
+# - after = agt.full(n, 1 / n).and_then(
+# - lambda rank: step(n, sources, weight, rank, agt.zeros(n).partition(256)).last()
+# - )
+# - return after.unpartition().to_host().sync()
+# + stream = agt.create_stream()
+# + rank, other = agt.full(n, 1 / n).sync_on(stream), agt.zeros(n).sync_on(stream)
+# + for _ in range(100):
+# +     step(n, sources, weight, rank.borrow(), other.borrow().partition(256)).async_on(stream)
+# +     rank, other = other, rank
+# + return agt.d2h(rank).sync_on(stream)
 
 
 # %% id=11-challenge cause="nothing orders two blocks"
@@ -268,131 +182,43 @@ def pagerank(sources, weight):
     return rank
 
 
-# %% id=11-meet cause="nothing orders two blocks"
-MEET = r"""
-__device__ void meet(unsigned int* arrived, unsigned int goal)
-{
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        atomicAdd(arrived, 1);
-        __threadfence();
-        unsigned int looks = 0;
-        while (atomicAdd(arrived, 0) < goal) {
-            if (++looks > 10000000) __trap();
-        }
-        __threadfence();
-    }
-    __syncthreads();
-}
-"""
+# %% id=11-challenge of=above cause="is in no copy from memory that a kernel has written"
+#   def pagerank(sources, weight):
+# +     agt.full(weight.size, 1.0).sync()
+# +     agt.relu(1, agt.ones(1), agt.zeros(1).partition(1)).sync()
+
+
+# %% id=11-challenge of=above cause="were on the host first, and were copied to the device"
+# - return rank
+# + there = agt.h2d(agt.pin(rank.astype(np.float32)))
+# + return agt.relu(n, there, agt.zeros(n).partition(256)).output().to_host().sync()
 
 
 # %% id=11-meet cause="nothing orders two blocks"
-# - {
-# + {
+#   if (threadIdx.x == 0) {
+# +     atomicAdd(arrived, 1);
+# - atomicAdd(arrived, 1);
+
+
+# %% id=11-meet cause="nothing orders two blocks"
+#   {
 # +     if (threadIdx.x == 1) __threadfence();
-# - if (threadIdx.x == 0) {
-# -     __threadfence();
-# + if (threadIdx.x == 0) {
+# - __threadfence();
 
 
 # %% id=11-meet cause="no __threadfence() between its look at the flag and this access"
-# - if (++looks > 10000000) __trap();
-# + if (++looks > 10000000) __trap();
+#   if (++looks > 10000000) __trap();
 # + __threadfence();
-# - }
 # - __threadfence();
-# + }
-
-
-# %% id=11-challenge cause="is in no copy from memory that a kernel has written"
-def pagerank(sources, weight):
-    agt.full(weight.size, 1.0).sync()
-    agt.relu(1, agt.ones(1), agt.zeros(1).partition(1)).sync()
-    from_pages, weight = agt.zip(agt.d2h(sources), agt.d2h(weight)).sync()
-    n = weight.size
-    rank = np.full(n, 1 / n)
-    for _ in range(100):
-        rank = 0.15 / n + 0.85 * (weight * rank)[from_pages.reshape(n, 8)].sum(axis=1)
-    return rank
-
-
-# %% id=11-challenge cause="were on the host first, and were copied to the device"
-def pagerank(sources, weight):
-    from_pages, weight = agt.zip(agt.d2h(sources), agt.d2h(weight)).sync()
-    n = weight.size
-    rank = np.full(n, 1 / n)
-    for _ in range(100):
-        rank = 0.15 / n + 0.85 * (weight * rank)[from_pages.reshape(n, 8)].sum(axis=1)
-    there = agt.h2d(agt.pin(rank.astype(np.float32)))
-    return agt.relu(n, there, agt.zeros(n).partition(256)).output().to_host().sync()
 
 
 # %% id=11-meet cause="nothing orders two blocks but a message"
-MEET = r"""
-__device__ void meet(unsigned int* arrived, unsigned int goal)
-{
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        __threadfence();
-        atomicAdd(arrived, 1);
-        while (atomicAdd(arrived, 0) < goal) { }
-        __threadfence();
-    }
-}
-"""
-
-# %% id=11-challenge cause="memory that shows others each write late"
-WHOLE = r"""
-__device__ void meet(unsigned int* arrived, unsigned int goal)
-{
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        __threadfence();
-        atomicAdd(arrived, 1);
-        unsigned int looks = 0;
-        while (atomicAdd(arrived, 0) < goal) {
-            if (++looks > 10000000) __trap();
-        }
-        __threadfence();
-    }
-    __syncthreads();
-}
-
-extern "C" __global__ void ranks(
-    unsigned int n, const unsigned int* sources, const float* weight,
-    float* rank, float* after, unsigned int* room)
-{
-    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-    for (unsigned int round = 1; round <= 100; round++) {
-        bool moved = false;
-        if (i < n) {
-            float sum = 0.0f;
-            for (int k = 0; k < 8; k++) {
-                unsigned int j = sources[8 * i + k];
-                sum += weight[j] * rank[j];
-            }
-            after[i] = 0.15f / n + 0.85f * sum;
-            moved = fabsf(after[i] - rank[i]) > 1e-3f / n;
-        }
-        if (__syncthreads_or(moved) && threadIdx.x == 0) atomicExch(&room[round], 1);
-        meet(&room[0], gridDim.x);
-        float* other = rank; rank = after; after = other;
-        if (atomicAdd(&room[round], 0) == 0) break;
-    }
-    // Both arrays agree to within the tolerance; the caller reads the first.
-}
-"""
-
-
-def pagerank(sources, weight):
-    """Ranks of n pages, from arrays on the device: n x 8 sources and n weights."""
-    n, whole = weight.size, agt.Kernel(WHOLE)
-    room = agt.zeros(101, np.uint32)
-    op = agt.zip(agt.full(n, 1 / n), agt.full(n, 1 / n), room).and_then(
-        lambda given: whole(n, sources, weight, *given, grid=-(-n // 256), block=256)
-    )
-    return op.and_then(lambda given: agt.d2h(given[2])).sync()
+# - unsigned int looks = 0;
+# - while (atomicAdd(arrived, 0) < goal) {
+# - if (++looks > 10000000) __trap();
+# - }
+# + while (atomicAdd(arrived, 0) < goal) { }
+# - __syncthreads();
 
 
 # %% id=11-flood cause="4 threads of 4 write `rounds[0]`"
@@ -470,6 +296,15 @@ def pagerank(sources, weight):
         lambda given: whole(n, sources, weight, *given, grid=-(-n // 256), block=256)
     )
     return op.and_then(lambda given: agt.d2h(given[2])).sync()
+
+
+# %% id=11-challenge of=above cause="memory that shows others each write late"
+#   }
+# + __threadfence();
+# - sum += weight[j] * __ldcg(&rank[j]);
+# + sum += weight[j] * rank[j];
+# - meet(&room[0], round * gridDim.x);
+# + meet(&room[0], gridDim.x);
 
 
 # %% id=11-challenge cause="a chain of links, the rank of page"
@@ -589,28 +424,9 @@ def pagerank(sources, weight):
 
 
 # %% id=11-again cause="and somebody held up in `meet`, a block waits forever: its meeting is over"
-MEET_AGAIN = r"""
-__device__ void meet(unsigned int* gate)
-{
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        unsigned int before = atomicAdd(&gate[1], 0);
-        __threadfence();
-        if (atomicAdd(&gate[0], 1) == gridDim.x - 1) {
-            __threadfence();
-            atomicAdd(&gate[1], 1);
-            atomicExch(&gate[0], 0);
-        } else {
-            unsigned int looks = 0;
-            while (atomicAdd(&gate[1], 0) == before) {
-                if (++looks > 10000000) __trap();
-            }
-            __threadfence();
-        }
-    }
-    __syncthreads();
-}
-"""
+# - atomicExch(&gate[0], 0);
+#   atomicAdd(&gate[1], 1);
+# + atomicExch(&gate[0], 0);
 
 
 # %% id=11-again cause="and somebody held up in `meet`, a block waits forever: its meeting is over"
@@ -637,27 +453,19 @@ __device__ void meet(unsigned int* gate)
 # + while (gate[1] == before) {
 
 
-# %% id=11-again cause="waits forever in this loop"
-MEET_AGAIN = r"""
-__device__ void meet(unsigned int* gate)
-{
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        __threadfence();
-        if (atomicAdd(&gate[0], 1) == gridDim.x - 1) {
-            __threadfence();
-            atomicExch(&gate[0], 0);
-        } else {
-            unsigned int looks = 0;
-            while (atomicAdd(&gate[0], 0) != 0) {        // somebody may have come again by then
-                if (++looks > 10000000) __trap();
-            }
-        }
-        __threadfence();
-    }
-    __syncthreads();
-}
-"""
+# %% id=11-again of=starter cause="waits forever in this loop"
+# - atomicAdd(&gate[0], 1);
+# - unsigned int looks = 0;
+# - while (atomicAdd(&gate[0], 0) < gridDim.x) {
+# - if (++looks > 10000000) __trap();
+# + if (atomicAdd(&gate[0], 1) == gridDim.x - 1) {
+# +     __threadfence();
+# +     atomicExch(&gate[0], 0);
+# + } else {
+# +     unsigned int looks = 0;
+# +     while (atomicAdd(&gate[0], 0) != 0) {        // somebody may have come again by then
+# +         if (++looks > 10000000) __trap();
+# +     }
 
 
 # %% id=11-again cause="can't rely on what others wrote before it"
@@ -686,6 +494,18 @@ __device__ void meet(unsigned int* gate)
     __syncthreads();
 }
 """
+
+
+# %% id=11-again of=above cause="no fence orders the look at the generation before the count"
+# - bool is_last = count.fetch_add(1, cuda::memory_order_acq_rel) == gridDim.x - 1;
+# - unsigned int before = generation.load(), looks = 0;
+# - if (is_last) {
+# - count.store(0);
+# + cuda::atomic_thread_fence(cuda::memory_order_acq_rel, cuda::thread_scope_device);
+# + unsigned int before = generation.load(cuda::memory_order_relaxed), looks = 0;
+# + if (count.fetch_add(1, cuda::memory_order_relaxed) == gridDim.x - 1) {
+# +     cuda::atomic_thread_fence(cuda::memory_order_acq_rel, cuda::thread_scope_device);
+# +     count.store(0, cuda::memory_order_relaxed);
 
 
 # %% id=11-challenge cause="a chain of links, the rank of page 610"
@@ -721,103 +541,30 @@ def pagerank(sources, weight):
     return op.and_then(lambda g: agt.d2h(g[-1])).sync()
 
 
-# %% id=11-challenge cause="as much was computed as in about 96 rounds"
-ALL = r"""
-#include <cooperative_groups.h>
-extern "C" __global__ void ranks(
-    unsigned int n, const unsigned int* sources, const float* weight, float* a, float* b, int* moved, float* out)
-{
-    cooperative_groups::grid_group grid = cooperative_groups::this_grid();
-    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-    for (unsigned int round = 0; round < 70; round++) {
-        if (i < n) {
-            float sum = 0.0f;
-            for (int k = 0; k < 8; k++) {
-                unsigned int j = sources[8 * i + k];
-                sum += weight[j] * a[j];
-            }
-            b[i] = 0.15f / n + 0.85f * sum;
-            if (fabsf(b[i] - a[i]) > 1e-3f / n) atomicExch(&moved[round], 1);
-        }
-        grid.sync();
-        float* t = a; a = b; b = t;
-    }
-    if (i < n) out[i] = a[i];
-}
-"""
-RANKS = agt.Kernel(ALL, "ranks")
-def pagerank(sources, weight):
-    n = weight.size
-    op = agt.zip(agt.full(n, 1 / n), agt.zeros(n), agt.zeros(1000, np.int32), agt.zeros(n)).and_then(
-        lambda g: RANKS(n, sources, weight, *g, grid=-(-n // 128), block=128))
-    return op.and_then(lambda g: agt.d2h(g[-1])).sync()
+# %% id=11-challenge of=above cause="as much was computed as in about 96 rounds"
+# - for (unsigned int round = 0; round < 64; round++) {
+# + for (unsigned int round = 0; round < 70; round++) {
+# - if (atomicAdd(&moved[round], 0) == 0) break;
 
 
-# %% id=11-challenge cause="a chain of links, the rank of page 586"
-ALL = r"""
-#include <cooperative_groups.h>
-extern "C" __global__ void ranks(
-    unsigned int n, const unsigned int* sources, const float* weight, float* a, float* b, int* moved, float* out)
-{
-    cooperative_groups::grid_group grid = cooperative_groups::this_grid();
-    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-    for (unsigned int round = 0; round < 1000; round++) {
-        if (i < n) {
-            float sum = 0.0f;
-            for (int k = 0; k < 8; k++) {
-                unsigned int j = sources[8 * i + k];
-                sum += weight[j] * a[j];
-            }
-            b[i] = 0.15f / n + 0.85f * sum;
-            if (i % 2 == 0 && fabsf(b[i] - a[i]) > 1e-3f / n) atomicExch(&moved[round], 1);
-        }
-        grid.sync();
-        float* t = a; a = b; b = t;
-        if (atomicAdd(&moved[round], 0) == 0) break;
-    }
-    if (i < n) out[i] = a[i];
-}
-"""
-RANKS = agt.Kernel(ALL, "ranks")
-def pagerank(sources, weight):
-    n = weight.size
-    op = agt.zip(agt.full(n, 1 / n), agt.zeros(n), agt.zeros(1000, np.int32), agt.zeros(n)).and_then(
-        lambda g: RANKS(n, sources, weight, *g, grid=-(-n // 128), block=128))
-    return op.and_then(lambda g: agt.d2h(g[-1])).sync()
+# %% id=11-challenge of=above cause="a chain of links, the rank of page 586"
+# - for (unsigned int round = 0; round < 64; round++) {
+# + for (unsigned int round = 0; round < 1000; round++) {
+# - if (fabsf(b[i] - a[i]) > 1e-3f / n) atomicExch(&moved[round], 1);
+# + if (i % 2 == 0 && fabsf(b[i] - a[i]) > 1e-3f / n) atomicExch(&moved[round], 1);
 
 
-# %% id=11-challenge cause="it's right, but it takes"
-STEP = r"""
-extern "C" __global__ void rank_step(
-    unsigned int n, const unsigned int* sources, const float* weight,
-    const float* rank, float* after, int* moved)
-{
-    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= n) return;
-    float sum = 0.0f;
-    for (int k = 0; k < 8; k++) {
-        unsigned int j = sources[8 * i + k];
-        sum += weight[j] * rank[j];
-    }
-    after[i] = 0.15f / n + 0.85f * sum;
-    if (fabsf(after[i] - rank[i]) > 1e-3f / n) *moved = 1;
-}
-"""
-ONE_STEP = agt.Kernel(STEP)
-
-
-def pagerank(sources, weight):
-    """Compiled once, and still a question for each round."""
-    n = weight.size
-    rank = agt.full(n, 1 / n).sync()
-    while True:
-        after = agt.zeros(n).sync()
-        op = agt.zeros(1, np.int32).and_then(
-            lambda moved: ONE_STEP(n, sources, weight, rank.borrow(), after.borrow().partition(256), moved)
-        )
-        moved, rank = op.last().to_host().sync(), after
-        if not moved[0]:
-            return agt.d2h(rank).sync()
+# %% id=11-challenge of=starter cause="it's right, but it takes"
+#   """
+# + ONE_STEP = agt.Kernel(STEP)
+# - """Ranks of n pages, from arrays on the device: n x 8 sources and n weights."""
+# - n, step = weight.size, agt.Kernel(STEP)
+# + """Compiled once, and still a question for each round."""
+# + n = weight.size
+# - lambda moved: step(
+# - n, sources, weight, rank.borrow(), after.borrow().partition(256), moved
+# - )
+# + lambda moved: ONE_STEP(n, sources, weight, rank.borrow(), after.borrow().partition(256), moved)
 
 
 # %% id=11-meet cause="Wait as long as it is below `goal`"
@@ -887,30 +634,6 @@ def pagerank(sources, weight):
 # - __threadfence();
 # + __threadfence();
 # + atomicExch(&gate[0], 0);
-
-
-# %% id=11-again cause="no fence orders the look at the generation before the count"
-MEET_AGAIN = r"""
-#include <cuda/atomic>
-__device__ void meet(unsigned int* gate)
-{
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        cuda::atomic_ref<unsigned int, cuda::thread_scope_device> count(gate[0]), generation(gate[1]);
-        cuda::atomic_thread_fence(cuda::memory_order_acq_rel, cuda::thread_scope_device);
-        unsigned int before = generation.load(cuda::memory_order_relaxed), looks = 0;
-        if (count.fetch_add(1, cuda::memory_order_relaxed) == gridDim.x - 1) {
-            cuda::atomic_thread_fence(cuda::memory_order_acq_rel, cuda::thread_scope_device);
-            count.store(0, cuda::memory_order_relaxed);
-            generation.fetch_add(1, cuda::memory_order_release);
-        }
-        while (generation.load(cuda::memory_order_acquire) == before) {
-            if (++looks > 10000000) __trap();
-        }
-    }
-    __syncthreads();
-}
-"""
 
 
 # %% id=11-meet cause="another waits forever, or for more than 100 million looks: give up"

@@ -29,93 +29,6 @@
 # + return looks
 
 
-# %% id=11b-queue cause="with 20 jobs, 3 blocks and a counter at 4, element 0 is 1.6412"
-QUEUE = r"""
-__device__ float work(unsigned int length)
-{
-    __shared__ float part[64];
-    float sum = 0.0f;
-    for (unsigned int k = threadIdx.x + 1; k <= length; k += blockDim.x) sum += 1.0f / ((float)k * (float)k);
-    part[threadIdx.x] = sum;
-    __syncthreads();
-    for (unsigned int half = blockDim.x / 2; half > 0; half /= 2) {
-        if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
-        __syncthreads();
-    }
-    return part[0];
-}
-extern "C" __global__ void queue(
-    unsigned int jobs, const unsigned int* lengths, unsigned int* next, float* results)
-{
-    for (unsigned int job = blockIdx.x; job < jobs; job += gridDim.x) {
-        float sum = work(lengths[job]);
-        if (threadIdx.x == 0) {
-            results[job] = sum;
-            atomicAdd(next, 1);
-        }
-        __syncthreads();
-    }
-}
-"""
-
-# %% id=11b-queue cause="no thread wrote element 3 of the output"
-QUEUE = r"""
-__device__ float work(unsigned int length)
-{
-    __shared__ float part[64];
-    float sum = 0.0f;
-    for (unsigned int k = threadIdx.x + 1; k <= length; k += blockDim.x) sum += 1.0f / ((float)k * (float)k);
-    part[threadIdx.x] = sum;
-    __syncthreads();
-    for (unsigned int half = blockDim.x / 2; half > 0; half /= 2) {
-        if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
-        __syncthreads();
-    }
-    return part[0];
-}
-extern "C" __global__ void queue(
-    unsigned int jobs, const unsigned int* lengths, unsigned int* next, float* results)
-{
-    __shared__ unsigned int job;
-    if (threadIdx.x == 0) job = atomicAdd(next, 1);
-    __syncthreads();
-    if (job >= jobs) return;
-    float sum = work(lengths[job]);
-    if (threadIdx.x == 0) results[job] = sum;
-}
-"""
-
-# %% id=11b-queue cause="without a __syncthreads() between them"
-QUEUE = r"""
-__device__ float work(unsigned int length)
-{
-    __shared__ float part[64];
-    float sum = 0.0f;
-    for (unsigned int k = threadIdx.x + 1; k <= length; k += blockDim.x) sum += 1.0f / ((float)k * (float)k);
-    part[threadIdx.x] = sum;
-    __syncthreads();
-    for (unsigned int half = blockDim.x / 2; half > 0; half /= 2) {
-        if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
-        __syncthreads();
-    }
-    return part[0];
-}
-extern "C" __global__ void queue(
-    unsigned int jobs, const unsigned int* lengths, unsigned int* next, float* results)
-{
-    __shared__ unsigned int job;
-    while (true) {
-        if (threadIdx.x == 0) job = atomicAdd(next, 1);
-        unsigned int mine = job;
-        __syncthreads();
-        if (mine >= jobs) return;
-        float sum = work(lengths[mine]);
-        if (threadIdx.x == 0) results[mine] = sum;
-        __syncthreads();
-    }
-}
-"""
-
 # %% id=11b-queue cause="which nothing has written"
 QUEUE = r"""
 __device__ float work(unsigned int length)
@@ -144,67 +57,82 @@ extern "C" __global__ void queue(
 }
 """
 
-# %% id=11b-queue cause="nothing orders two blocks"
-QUEUE = r"""
-__device__ float work(unsigned int length)
-{
-    __shared__ float part[64];
-    float sum = 0.0f;
-    for (unsigned int k = threadIdx.x + 1; k <= length; k += blockDim.x) sum += 1.0f / ((float)k * (float)k);
-    part[threadIdx.x] = sum;
-    __syncthreads();
-    for (unsigned int half = blockDim.x / 2; half > 0; half /= 2) {
-        if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
-        __syncthreads();
-    }
-    return part[0];
-}
-extern "C" __global__ void queue(
-    unsigned int jobs, const unsigned int* lengths, unsigned int* next, float* results)
-{
-    __shared__ unsigned int job;
-    while (true) {
-        if (threadIdx.x == 0) { job = next[0]; next[0] = job + 1; }
-        __syncthreads();
-        unsigned int mine = job;
-        if (mine >= jobs) return;
-        float sum = work(lengths[mine]);
-        if (threadIdx.x == 0) results[mine] = sum;
-        __syncthreads();
-    }
-}
-"""
 
-# %% id=11b-queue cause="lengths"
-QUEUE = r"""
-__device__ float work(unsigned int length)
-{
-    __shared__ float part[64];
-    float sum = 0.0f;
-    for (unsigned int k = threadIdx.x + 1; k <= length; k += blockDim.x) sum += 1.0f / ((float)k * (float)k);
-    part[threadIdx.x] = sum;
-    __syncthreads();
-    for (unsigned int half = blockDim.x / 2; half > 0; half /= 2) {
-        if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
-        __syncthreads();
-    }
-    return part[0];
-}
-extern "C" __global__ void queue(
-    unsigned int jobs, const unsigned int* lengths, unsigned int* next, float* results)
-{
-    __shared__ unsigned int job;
-    while (true) {
-        if (threadIdx.x == 0) job = atomicAdd(next, 1);
-        __syncthreads();
-        unsigned int mine = job;
-        if (mine > jobs) return;
-        float sum = work(lengths[mine]);
-        if (threadIdx.x == 0) results[mine] = sum;
-        __syncthreads();
-    }
-}
-"""
+# %% id=11b-queue of=above cause="with 20 jobs, 3 blocks and a counter at 4, element 0 is 1.6412"
+# - while (true) {
+# - unsigned int job = atomicAdd(next, 1);
+# - if (job >= jobs) return;
+# + for (unsigned int job = blockIdx.x; job < jobs; job += gridDim.x) {
+# - if (threadIdx.x == 0) results[job] = sum;
+# + if (threadIdx.x == 0) {
+# +     results[job] = sum;
+# +     atomicAdd(next, 1);
+# + }
+
+
+# %% id=11b-queue of=above cause="no thread wrote element 3 of the output"
+# - while (true) {
+# - unsigned int job = atomicAdd(next, 1);
+# - if (job >= jobs) return;
+# - float sum = work(lengths[job]);
+# - if (threadIdx.x == 0) results[job] = sum;
+# - __syncthreads();
+# - }
+# + __shared__ unsigned int job;
+# + if (threadIdx.x == 0) job = atomicAdd(next, 1);
+# + __syncthreads();
+# + if (job >= jobs) return;
+# + float sum = work(lengths[job]);
+# + if (threadIdx.x == 0) results[job] = sum;
+
+
+# %% id=11b-queue of=above cause="without a __syncthreads() between them"
+#   unsigned int jobs, const unsigned int* lengths, unsigned int* next, float* results)
+#   {
+# + __shared__ unsigned int job;
+# - unsigned int job = atomicAdd(next, 1);
+# - if (job >= jobs) return;
+# - float sum = work(lengths[job]);
+# - if (threadIdx.x == 0) results[job] = sum;
+# + if (threadIdx.x == 0) job = atomicAdd(next, 1);
+# + unsigned int mine = job;
+# + __syncthreads();
+# + if (mine >= jobs) return;
+# + float sum = work(lengths[mine]);
+# + if (threadIdx.x == 0) results[mine] = sum;
+
+
+# %% id=11b-queue of=above cause="nothing orders two blocks"
+#   unsigned int jobs, const unsigned int* lengths, unsigned int* next, float* results)
+#   {
+# + __shared__ unsigned int job;
+# - unsigned int job = atomicAdd(next, 1);
+# - if (job >= jobs) return;
+# - float sum = work(lengths[job]);
+# - if (threadIdx.x == 0) results[job] = sum;
+# + if (threadIdx.x == 0) { job = next[0]; next[0] = job + 1; }
+# + __syncthreads();
+# + unsigned int mine = job;
+# + if (mine >= jobs) return;
+# + float sum = work(lengths[mine]);
+# + if (threadIdx.x == 0) results[mine] = sum;
+
+
+# %% id=11b-queue of=above cause="lengths"
+#   unsigned int jobs, const unsigned int* lengths, unsigned int* next, float* results)
+#   {
+# + __shared__ unsigned int job;
+# - unsigned int job = atomicAdd(next, 1);
+# - if (job >= jobs) return;
+# - float sum = work(lengths[job]);
+# - if (threadIdx.x == 0) results[job] = sum;
+# + if (threadIdx.x == 0) job = atomicAdd(next, 1);
+# + __syncthreads();
+# + unsigned int mine = job;
+# + if (mine > jobs) return;
+# + float sum = work(lengths[mine]);
+# + if (threadIdx.x == 0) results[mine] = sum;
+
 
 # %% id=11b-ask-less cause="a result was read before the device was done with it"
 # - moved = round_op().to_host().sync_on(stream)
@@ -229,6 +157,7 @@ extern "C" __global__ void queue(
 # +         job = mine;
 # +         atomicAdd(next, 1);
 # +     }
+
 
 # %% id=11b-queue cause="does not end"
 QUEUE = r"""
@@ -269,12 +198,10 @@ def avalanche(drop, topple, unstable, stream):
 
 
 # %% id=11b-while cause="a copy to the host"
-def avalanche(drop, topple, unstable, stream):
-    down = agt.zeros(1, np.int32).sync_on(stream)
-    lower = agt.memcpy(unstable.borrow(), down.borrow())
-    wave = agt.zip(lower, topple(), agt.d2h(unstable.borrow()))
-    waves = agt.CudaGraph.while_loop(unstable.borrow(), wave)
-    return agt.zip(drop(), waves).graph_on(stream)
+# - """A graph in which a grain falls, and then the pile topples until it lies still."""
+# - wave = agt.zip(agt.memcpy(unstable.borrow(), down.borrow()), topple())
+# + lower = agt.memcpy(unstable.borrow(), down.borrow())
+# + wave = agt.zip(lower, topple(), agt.d2h(unstable.borrow()))
 
 
 # %% id=11b-while cause="the sand went through 200 waves, and 7 is right"
@@ -527,35 +454,23 @@ def settle(round_op, every, stream):
 # + if (threadIdx.x == 63) job = atomicAdd(next, 1);
 
 
-# %% id=11b-queue cause="a shuffle tells no warp but its own"
-# - __shared__ unsigned int job;
-# - while (true) {
+# %% id=11b-queue of=starter cause="a shuffle tells no warp but its own"
+# - for (unsigned int job = blockIdx.x; job < jobs; job += gridDim.x) {
 # + while (true) {
 # +     unsigned int job = 0;
-# - __syncthreads();
-# - unsigned int mine = job;
-# - if (mine >= jobs) return;
-# - float sum = work(lengths[mine]);
-# - if (threadIdx.x == 0) results[mine] = sum;
-# + job = __shfl_sync(0xffffffff, job, 0);
-# + if (job >= jobs) break;
-# + float sum = work(lengths[job]);
-# + if (threadIdx.x == 0) results[job] = sum;
+# +     if (threadIdx.x == 0) job = atomicAdd(next, 1);
+# +     job = __shfl_sync(0xffffffff, job, 0);
+# +     if (job >= jobs) break;
 
 
-# %% id=11b-queue cause="by one `atomicAdd`"
-# - __shared__ unsigned int job;
+# %% id=11b-queue of=starter cause="by one `atomicAdd`"
+# - for (unsigned int job = blockIdx.x; job < jobs; job += gridDim.x) {
 # + __shared__ unsigned int mine;
-# - if (threadIdx.x == 0) job = atomicAdd(next, 1);
-# + if (threadIdx.x == 0) { mine = *next; *next = mine + 1; }
-# - unsigned int mine = job;
-# - if (mine >= jobs) return;
-# - float sum = work(lengths[mine]);
-# - if (threadIdx.x == 0) results[mine] = sum;
-# + unsigned int job = mine;
-# + if (job >= jobs) break;
-# + float sum = work(lengths[job]);
-# + if (threadIdx.x == 0) results[job] = sum;
+# + while (true) {
+# +     if (threadIdx.x == 0) { mine = *next; *next = mine + 1; }
+# +     __syncthreads();
+# +     unsigned int job = mine;
+# +     if (job >= jobs) break;
 
 
 # %% id=11b-last cause="with 258 blocks of 2 threads, with launch 1, 258 blocks, `last` said true"

@@ -7,12 +7,10 @@
 
 
 # %% id=13-answer cause="with 3 letters, your function sets `mail[0]` to 2 before the answer"
-async def answer(mail, rounds):
-    for _ in range(rounds):
-        while mail[0] != 1:
-            await agt.sleep(1)
-        mail[0] = 2
-        mail[2] = 2 * mail[1]
+#   while mail[0] != 1:
+#   await agt.sleep(1)
+# + mail[0] = 2
+# - mail[0] = 2
 
 
 # %% id=13-answer cause="first the answer, then the flag"
@@ -21,12 +19,10 @@ async def answer(mail, rounds):
 # + mail[:] = 2, mail[1], 2 * mail[1]  # in one go, in whatever order
 
 
-# %% id=13-answer cause="letter 2 of 3 asked for the double of 10"
-async def answer(mail, rounds):
-    while mail[0] != 1:
-        await agt.sleep(1)
-    mail[2] = 2 * mail[1]
-    mail[0] = 2
+# %% id=13-answer of=starter cause="letter 2 of 3 asked for the double of 10"
+#   async def answer(mail, rounds):
+# +     while mail[0] != 1:
+# +         await agt.sleep(1)
 
 
 # %% id=13-answer cause="the kernel read 10"
@@ -42,21 +38,8 @@ def answer(mail, rounds):
 
 
 # %% id=13-ask cause="writes 'mail'[1] (line 5) and then [0], which the host took for a signal"
-ASK = r"""
-__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
-{
-    for (int k = 0; k < n; ++k) {
-        mail[1] = 100 + k;
-        mail[0] = 1;
-        int turns = 0;
-        while (mail[0] != 2) {
-            if (++turns > 1000000) return;
-            __nanosleep(100);
-        }
-        out[k] = mail[2];
-    }
-}
-"""
+# - __threadfence_system();
+# - __threadfence_system();
 
 
 # %% id=13-ask cause="does not sleep between two looks"
@@ -64,23 +47,9 @@ __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 
 
 # %% id=13-ask cause="which the host took for a signal, without a __threadfence_system() between"
-ASK = r"""
-__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
-{
-    for (int k = 0; k < n; ++k) {
-        __threadfence_system();
-        mail[1] = 100 + k;
-        mail[0] = 1;
-        int turns = 0;
-        while (mail[0] != 2) {
-            if (++turns > 1000000) return;
-            __nanosleep(100);
-        }
-        __threadfence_system();
-        out[k] = mail[2];
-    }
-}
-"""
+#   for (int k = 0; k < n; ++k) {
+# +     __threadfence_system();
+# - __threadfence_system();
 
 
 # %% id=13-ask cause="no `__threadfence_system()` between the last look at the flag and the answer"
@@ -91,24 +60,11 @@ __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 
 
 # %% id=13-ask cause="no `__threadfence_system()` between the last look at the flag and the answer"
-ASK = r"""
-__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
-{
-    for (int k = 0; k < n; ++k) {
-        __threadfence_system();
-        mail[1] = 100 + k;
-        __threadfence_system();
-        mail[0] = 1;
-        int turns = 0;
-        while (mail[0] != 2) {
-            if (++turns > 1000000) return;
-            __nanosleep(100);
-        }
-        // __threadfence_system();
-        out[k] = mail[2];
-    }
-}
-"""
+#   for (int k = 0; k < n; ++k) {
+# +     __threadfence_system();
+#   while (mail[0] != 2) {
+# - __threadfence_system();
+# + // __threadfence_system();
 
 
 # %% id=13-ask cause="neither a wait without a count does"
@@ -116,23 +72,11 @@ __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 
 
 # %% id=13-ask cause="which the host took for a signal, without a __threadfence_system() between"
-ASK = r"""
-__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
-{
-    for (int k = 0; k < n; ++k) {
-        mail[0] = 1;
-        __threadfence_system();
-        int turns = 0;
-        while (mail[0] != 2) {
-            if (++turns > 1000000) return;
-            __nanosleep(100);
-        }
-        __threadfence_system();
-        mail[1] = 100 + k;
-        out[k] = mail[2];
-    }
-}
-"""
+# - mail[1] = 100 + k;
+# + mail[0] = 1;
+# - mail[0] = 1;
+#   __threadfence_system();
+# + mail[1] = 100 + k;
 
 
 # %% id=13-ask cause="the host was asked for [100"
@@ -179,27 +123,9 @@ class FreeStack:
 
 
 # %% id=13-stack cause="thread 0 does not end"
-class FreeStack:
-    start = (0, 0)
-
-    @staticmethod
-    def pop():
-        while True:
-            top = yield "load", "top"
-            packet, tag = top
-            if packet is None:
-                return None
-            below = yield "load", ("next", packet)
-            if (yield "cas", "top", top, (below, tag + 1)):
-                return packet
-
-    @staticmethod
-    def push(packet):
-        while True:
-            top = (None, 0)
-            yield "store", ("next", packet), top[0]
-            if (yield "cas", "top", top, (packet, top[1] + 1)):
-                return
+#   def push(packet):
+# - top = yield "load", "top"
+# +         top = (None, 0)
 
 
 # %% id=13-bill cause="each block asks once"
@@ -281,32 +207,17 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, in
 """
 
 
-# %% id=13-pipeline cause="the new file has 0 bytes"
-# - if (threadIdx.x >= 4) return;
-# - int first = blockIdx.x * 4 + threadIdx.x;
-# - for (int piece = first; piece < pieces; piece += gridDim.x * 4) {
-# + if (threadIdx.x > 0) return;
-# + for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+# %% id=13-pipeline of=starter cause="the new file has 0 bytes"
 # - hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
 # + hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, n);
 
 
-# %% id=13-pipeline cause="the new file has 512 bytes"
-# - if (threadIdx.x >= 4) return;
-# - int first = blockIdx.x * 4 + threadIdx.x;
-# - for (int piece = first; piece < pieces; piece += gridDim.x * 4) {
-# + if (threadIdx.x > 0) return;
-# + for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+# %% id=13-pipeline of=starter cause="the new file has 512 bytes"
 # - hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
 # + hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, size);
 
 
-# %% id=13-pipeline cause="of the new file is"
-# - if (threadIdx.x >= 4) return;
-# - int first = blockIdx.x * 4 + threadIdx.x;
-# - for (int piece = first; piece < pieces; piece += gridDim.x * 4) {
-# + if (threadIdx.x > 0) return;
-# + for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+# %% id=13-pipeline of=starter cause="of the new file is"
 # - for (int i = 0; i < n; ++i)
 # + for (int i = 0; i < n; i += 2)
 
@@ -319,24 +230,15 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, in
 # + for (int piece = 0; piece < pieces; ++piece) {
 
 
-# %% id=13-pipeline cause="out of bounds: it has 2568 elements, valid are 0 to 2567 (and so do 2 more threads) (line 17 of your text)"
-# - if (threadIdx.x >= 4) return;
-# - int first = blockIdx.x * 4 + threadIdx.x;
-# - for (int piece = first; piece < pieces; piece += gridDim.x * 4) {
-# + if (threadIdx.x > 0) return;
-# + for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+# %% id=13-pipeline of=starter cause="out of bounds: it has 2568 elements, valid are 0 to 2567 (and so do 2 more threads) (line 17 of your text)"
 # - if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
 # + if (bytes[i * pieces * size] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
 
 
-# %% id=13-pipeline cause="kernel.cu:11:9: error: expected an expression"
-# - if (threadIdx.x >= 4) return;
-# - int first = blockIdx.x * 4 + threadIdx.x;
-# - for (int piece = first; piece < pieces; piece += gridDim.x * 4) {
-# + if (threadIdx.x > 0) return;
-# + for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+# %% id=13-pipeline of=starter cause="kernel.cu:11:9: error: expected an expression"
 # - if (p < 0) return;
 # + if (p < 0) return
+
 
 # %% id=13-ask cause="must be volatile"
 # - __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
@@ -375,48 +277,15 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, in
 
 
 # %% id=13-ask cause="between the last look at the flag and the answer"
-ASK = r"""
-__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
-{
-    for (int k = 0; k < n; ++k) {
-        mail[1] = 100 + k;
-        __threadfence_system();
-        mail[0] = 1;
-        int turns = 0;
-        while (mail[0] != 2) {
-            if (++turns > 1000000) return;
-            __nanosleep(100);
-            __threadfence_system();
-        }
-        out[k] = mail[2];
-    }
-}
-"""
+#   __nanosleep(100);
+# + __threadfence_system();
+# - __threadfence_system();
 
 
 # %% id=13-stack cause="`pop` gave up although a packet was there"
-class FreeStack:
-    start = (0, 0)
-
-    @staticmethod
-    def pop():
-        while True:
-            top = yield "load", "top"
-            packet, tag = top
-            if packet is None:
-                return None
-            below = yield "load", ("next", packet)
-            if (yield "cas", "top", top, (below, tag + 1)):
-                return packet
-            return None
-
-    @staticmethod
-    def push(packet):
-        while True:
-            top = yield "load", "top"
-            yield "store", ("next", packet), top[0]
-            if (yield "cas", "top", top, (packet, top[1] + 1)):
-                return
+#   if (yield "cas", "top", top, (below, tag + 1)):
+#   return packet
+# + return None
 
 
 # %% id=13-stack cause="got two owners"
@@ -438,12 +307,7 @@ class FreeStack:
 # + if (yield "cas", "top", top, (packet, top[1] - 1)):
 
 
-# %% id=13-pipeline cause="of the new file is 'z'"
-# - if (threadIdx.x >= 4) return;
-# - int first = blockIdx.x * 4 + threadIdx.x;
-# - for (int piece = first; piece < pieces; piece += gridDim.x * 4) {
-# + if (threadIdx.x > 0) return;
-# + for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+# %% id=13-pipeline of=starter cause="of the new file is 'z'"
 # - if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
 # + if (bytes[i] >= 'a' && bytes[i] < 'z') bytes[i] -= 32;
 
@@ -459,23 +323,9 @@ class FreeStack:
 
 
 # %% id=13-ask cause="the count of turns goes on from question to question"
-ASK = r"""
-__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
-{
-    int turns = 0;
-    for (int k = 0; k < n; ++k) {
-        mail[1] = 100 + k;
-        __threadfence_system();
-        mail[0] = 1;
-        while (mail[0] != 2) {
-            if (++turns > 1000000) return;
-            __nanosleep(100);
-        }
-        __threadfence_system();
-        out[k] = mail[2];
-    }
-}
-"""
+#   {
+# +     int turns = 0;
+# - int turns = 0;
 
 
 # %% id=13-bill cause="the host was never asked by two blocks at a time"
@@ -491,37 +341,20 @@ __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 # + }
 
 
-# %% id=13-pipeline cause="asks by a packet that was given back before"
-PIPELINE = r"""
-#include "hostcall.cuh"
-__global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    if (threadIdx.x > 0) return;
-    for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
-        int p = hostcall_begin(host);
-        if (p < 0) return;
-        char* bytes = hostcall_bytes(host, p);
-        hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
-        bool ok = hostcall_wait(host, p);
-        if (!ok) return;
-        int n = (int)hostcall_answer(host, p);
-        for (int i = 0; i < n; ++i)
-            if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
-        hostcall_end(host, p);
-        hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
-        hostcall_wait(host, p);
-    }
-}
-"""
+# %% id=13-pipeline of=starter cause="asks by a packet that was given back before"
+# - __global__ void pipeline(unsigned long long* mail, unsigned long long* stack,
+# - int pieces, int size)
+# + __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
+#   for (int i = 0; i < n; ++i)
+#   if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
+# + hostcall_end(host, p);
+# - ok = hostcall_wait(host, p);
+# - if (!ok) return;
+# - hostcall_end(host, p);
+# + hostcall_wait(host, p);
 
 
-# %% id=13-pipeline cause="look at what `hostcall_wait` returns, each time"
-# - if (threadIdx.x >= 4) return;
-# - int first = blockIdx.x * 4 + threadIdx.x;
-# - for (int piece = first; piece < pieces; piece += gridDim.x * 4) {
-# + if (threadIdx.x > 0) return;
-# + for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+# %% id=13-pipeline of=starter cause="look at what `hostcall_wait` returns, each time"
 # - bool ok = hostcall_wait(host, p);
 # - if (!ok) return;
 # + hostcall_wait(host, p);
@@ -530,12 +363,7 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, in
 # + hostcall_wait(host, p);
 
 
-# %% id=13-pipeline cause="look at what `hostcall_wait` returns, each time"
-# - if (threadIdx.x >= 4) return;
-# - int first = blockIdx.x * 4 + threadIdx.x;
-# - for (int piece = first; piece < pieces; piece += gridDim.x * 4) {
-# + if (threadIdx.x > 0) return;
-# + for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+# %% id=13-pipeline of=starter cause="look at what `hostcall_wait` returns, each time"
 # - ok = hostcall_wait(host, p);
 # - if (!ok) return;
 # + hostcall_wait(host, p);
@@ -575,21 +403,11 @@ def price_all(prices):
 # + return found
 
 
-# %% id=13-pipeline cause="`hostcall_begin` gives -1 where the host has stopped"
-# - if (threadIdx.x >= 4) return;
-# - int first = blockIdx.x * 4 + threadIdx.x;
-# - for (int piece = first; piece < pieces; piece += gridDim.x * 4) {
-# + if (threadIdx.x > 0) return;
-# + for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+# %% id=13-pipeline of=starter cause="`hostcall_begin` gives -1 where the host has stopped"
 # - if (p < 0) return;
 
 
-# %% id=13-pipeline cause="of 16 packets 8 can be had in the end"
-# - if (threadIdx.x >= 4) return;
-# - int first = blockIdx.x * 4 + threadIdx.x;
-# - for (int piece = first; piece < pieces; piece += gridDim.x * 4) {
-# + if (threadIdx.x > 0) return;
-# + for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+# %% id=13-pipeline of=starter cause="of 16 packets 8 can be had in the end"
 # - hostcall_end(host, p);
 
 
@@ -600,69 +418,21 @@ def price_all(prices):
 # + atomicExch((unsigned*)mail, 1u);
 
 
-# %% id=13-pipeline cause="a packet is used after `hostcall_end`"
-PIPELINE = r"""
-#include "hostcall.cuh"
-__global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    if (threadIdx.x > 0) return;
-    for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
-        int p = hostcall_begin(host);
-        if (p < 0) return;
-        char* bytes = hostcall_bytes(host, p);
-        hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
-        bool ok = hostcall_wait(host, p);
-        if (!ok) return;
-        int n = (int)hostcall_answer(host, p);
-        for (int i = 0; i < n; ++i)
-            if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
-        hostcall_end(host, p);
-        int q = hostcall_begin(host);
-        if (q < 0) return;
-        char* out = hostcall_bytes(host, q);
-        for (int i = 0; i < n; ++i) out[i] = bytes[i];
-        hostcall_ask(host, q, HOSTCALL_WRITE, 1, piece * size, n);
-        ok = hostcall_wait(host, q);
-        if (!ok) return;
-        hostcall_end(host, q);
-    }
-}
-"""
-
-
-# %% id=13-pipeline cause="the file was right by luck"
-PIPELINE = r"""
-#include "hostcall.cuh"
-__global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    __shared__ int p, n;
-    for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
-        __syncthreads();
-        if (threadIdx.x == 0) {
-            n = -1;
-            p = hostcall_begin(host);
-            if (p >= 0) {
-                hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
-                if (hostcall_wait(host, p)) n = (int)hostcall_answer(host, p);
-            }
-        }
-        __syncthreads();
-        if (n < 0) return;
-        char* bytes = hostcall_bytes(host, p);
-        for (int i = threadIdx.x; i < n; i += blockDim.x)
-            if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
-        if (threadIdx.x == 0) {
-            hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
-            if (hostcall_wait(host, p)) hostcall_end(host, p);
-            else n = -1;
-        }
-        __syncthreads();
-        if (n < 0) return;
-    }
-}
-"""
+# %% id=13-pipeline of=starter cause="a packet is used after `hostcall_end`"
+# - __global__ void pipeline(unsigned long long* mail, unsigned long long* stack,
+# - int pieces, int size)
+# + __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
+# - hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
+# - ok = hostcall_wait(host, p);
+# + hostcall_end(host, p);
+# + int q = hostcall_begin(host);
+# + if (q < 0) return;
+# + char* out = hostcall_bytes(host, q);
+# + for (int i = 0; i < n; ++i) out[i] = bytes[i];
+# + hostcall_ask(host, q, HOSTCALL_WRITE, 1, piece * size, n);
+# + ok = hostcall_wait(host, q);
+# - hostcall_end(host, p);
+# + hostcall_end(host, q);
 
 
 # %% id=13-stack cause="in `push` should take it to 2147483652"
@@ -744,43 +514,14 @@ class FreeStack(TagOfPops):
 
 
 # %% id=13-ask cause="which the host took for a signal, without a __threadfence_system() between"
-ASK = r"""
-__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
-{
-    for (int k = 0; k < n; ++k) {
-        mail[1] = 100 + k;
-        if (k == 0) __threadfence_system();
-        mail[0] = 1;
-        int turns = 0;
-        while (mail[0] != 2) {
-            if (++turns > 1000000) return;
-            __nanosleep(100);
-        }
-        __threadfence_system();
-        out[k] = mail[2];
-    }
-}
-"""
+# - __threadfence_system();
+# + if (k == 0) __threadfence_system();
 
 
 # %% id=13-ask cause="between the last look at the flag and the answer"
-ASK = r"""
-__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
-{
-    for (int k = 0; k < n; ++k) {
-        mail[1] = 100 + k;
-        __threadfence_system();
-        mail[0] = 1;
-        int turns = 0;
-        while (mail[0] != 2) {
-            if (++turns > 1000000) return;
-            __nanosleep(100);
-        }
-        if (k == 0) __threadfence_system();
-        out[k] = mail[2];
-    }
-}
-"""
+#   while (mail[0] != 2) {
+# - __threadfence_system();
+# + if (k == 0) __threadfence_system();
 
 
 # %% id=13-ask cause="a host that never answers, the kernel has not come back"
@@ -815,48 +556,16 @@ class FreeStack:
                 return
 
 
-# %% id=13-stack cause="from 2147483648, where this test begins"
-class FreeStack:
-    start = (0, 0)
-    @staticmethod
-    def pop():
-        while True:
-            top = yield "load", "top"
-            packet, tag = top
-            if packet is None:
-                return None
-            below = yield "load", ("next", packet)
-            if (yield "cas", "top", top, (below, tag + 1) if below is not None else (None, 0)):
-                return packet
-    @staticmethod
-    def push(packet):
-        while True:
-            top = yield "load", "top"
-            yield "store", ("next", packet), top[0]
-            if (yield "cas", "top", top, (packet, top[1] + 1)):
-                return
+# %% id=13-stack of=above cause="from 2147483648, where this test begins"
+# - if (yield "cas", "top", top, (below, tag + 2)):
+# + if (yield "cas", "top", top, (below, tag + 1) if below is not None else (None, 0)):
 
 
-# %% id=13-stack cause="from 2147483648, where this test begins"
-class FreeStack:
-    start = (0, 0)
-    @staticmethod
-    def pop():
-        while True:
-            top = yield "load", "top"
-            packet, tag = top
-            if packet is None:
-                return None
-            below = yield "load", ("next", packet)
-            if (yield "cas", "top", top, (below, (tag + 1) % 8)):
-                return packet
-    @staticmethod
-    def push(packet):
-        while True:
-            top = yield "load", "top"
-            yield "store", ("next", packet), top[0]
-            if (yield "cas", "top", top, (packet, (top[1] + 1) % 8)):
-                return
+# %% id=13-stack of=above cause="from 2147483648, where this test begins"
+# - if (yield "cas", "top", top, (below, tag + 2)):
+# + if (yield "cas", "top", top, (below, (tag + 1) % 8)):
+# - if (yield "cas", "top", top, (packet, top[1] + 1)):
+# + if (yield "cas", "top", top, (packet, (top[1] + 1) % 8)):
 
 
 # %% id=13-bill cause="and should be 11280000917440005358"
@@ -939,57 +648,39 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, in
 
 
 # %% id=13-ask cause="nor going on with the next question"
-ASK = r"""
-__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
+# - if (++turns > 1000000) return;
+# + if (++turns > 1000000) break;
+#   }
+# + if (turns > 1000000) continue;
+
+
+# %% id=13-bill cause="a host that refuses some, a block changed its cost"
+BILL = r"""
+#include "hostcall.cuh"
+__global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
+                     const int* items, const int* amounts, unsigned long long* costs)
 {
-    for (int k = 0; k < n; ++k) {
-        mail[1] = 100 + k;
-        __threadfence_system();
-        mail[0] = 1;
-        int turns = 0;
-        while (mail[0] != 2) {
-            if (++turns > 1000000) break;
-            __nanosleep(100);
-        }
-        if (turns > 1000000) continue;
-        __threadfence_system();
-        out[k] = mail[2];
-    }
+    Hostcalls host = hostcalls(mail, stack);
+    if (blockIdx.x >= n || threadIdx.x > 0) return;
+    unsigned long long price = 0;
+    int p = hostcall_begin(host);
+    if (p < 0) return;
+    hostcall_ask(host, p, 16, items[blockIdx.x], 0, 0);
+    bool ok = hostcall_wait(host, p);
+    if (!ok) return;
+    price = hostcall_answer(host, p);
+    hostcall_end(host, p);
+    if (ok) costs[blockIdx.x] = price * amounts[blockIdx.x];
 }
 """
 
 
-# %% id=13-bill cause="a host that refuses some, a block changed its cost"
-# - Hostcalls host = hostcalls(mail, stack);
-# + Hostcalls host = hostcalls(mail, stack);
-# + if (blockIdx.x >= n || threadIdx.x > 0) return;
-# - bool ok = hostcall(host, 16, items[blockIdx.x], 0, 0, price);
-# + int p = hostcall_begin(host);
-# + if (p < 0) return;
-# + hostcall_ask(host, p, 16, items[blockIdx.x], 0, 0);
-# + bool ok = hostcall_wait(host, p);
-# - costs[blockIdx.x] = price * amounts[blockIdx.x];
-# + price = hostcall_answer(host, p);
-# + hostcall_end(host, p);
-# + if (ok) costs[blockIdx.x] = price * amounts[blockIdx.x];
-
-
-# %% id=13-bill cause="of 64 packets 54 can be had"
-# - Hostcalls host = hostcalls(mail, stack);
-# + Hostcalls host = hostcalls(mail, stack);
-# + if (blockIdx.x >= n || threadIdx.x > 0) return;
-# - bool ok = hostcall(host, 16, items[blockIdx.x], 0, 0, price);
+# %% id=13-bill of=above cause="of 64 packets 54 can be had"
+# - bool ok = hostcall_wait(host, p);
 # - if (!ok) return;
-# - costs[blockIdx.x] = price * amounts[blockIdx.x];
-# + int p = hostcall_begin(host);
-# + if (p < 0) return;
-# + hostcall_ask(host, p, 16, items[blockIdx.x], 0, 0);
 # + if (!hostcall_wait(host, p)) return;
 # + if (hostcall_error(host, p) != 0) return;
 # + bool ok = true;
-# + price = hostcall_answer(host, p);
-# + hostcall_end(host, p);
-# + if (ok) costs[blockIdx.x] = price * amounts[blockIdx.x];
 
 
 # %% id=13-batch cause="the second batch"
@@ -1049,152 +740,41 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, in
 """
 
 
-# %% id=13-pipeline cause=" of the new file is "
-PIPELINE = r"""
-#include "hostcall.cuh"
-__global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    __shared__ int p, n;
-    for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
-        if (threadIdx.x == 0) {
-            n = -1;
-            p = hostcall_begin(host);
-            if (p >= 0) {
-                hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
-                if (hostcall_wait(host, p)) n = (int)hostcall_answer(host, p);
-            }
-        }
-        __syncthreads();
-        int many = n;
-        if (many < 0) return;
-        char* bytes = hostcall_bytes(host, p);
-        for (int i = threadIdx.x; i < many; i += blockDim.x)
-            if (bytes[i] >= 'a' && bytes[i] <= '~') bytes[i] -= 32;
-        __syncthreads();
-        if (threadIdx.x == 0) {
-            hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
-            if (hostcall_wait(host, p)) hostcall_end(host, p);
-            else n = -1;
-        }
-        __syncthreads();
-        many = n;
-        __syncthreads();
-        if (many < 0) return;
-    }
-}
-"""
+# %% id=13-pipeline of=above cause="the file was right by luck"
+#   for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+# +     __syncthreads();
+# - int many = n;
+# - if (many < 0) return;
+# + if (n < 0) return;
+# - for (int i = threadIdx.x; i < many; i += blockDim.x)
+# - if (bytes[i] >= 'A') bytes[i] -= 32;
+# - __syncthreads();
+# + for (int i = threadIdx.x; i < n; i += blockDim.x)
+# +     if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
+# - many = n;
+# - __syncthreads();
+# - if (many < 0) return;
+# + if (n < 0) return;
 
 
-# %% id=13-pipeline cause=" of the new file is "
-PIPELINE = r"""
-#include "hostcall.cuh"
-__global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    __shared__ int p, n;
-    for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
-        if (threadIdx.x == 0) {
-            n = -1;
-            p = hostcall_begin(host);
-            if (p >= 0) {
-                hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
-                if (hostcall_wait(host, p)) n = (int)hostcall_answer(host, p);
-            }
-        }
-        __syncthreads();
-        int many = n;
-        if (many < 0) return;
-        char* bytes = hostcall_bytes(host, p);
-        for (int i = threadIdx.x; i < many; i += blockDim.x)
-            if (bytes[i] >= '`' && bytes[i] <= 'z') bytes[i] -= 32;
-        __syncthreads();
-        if (threadIdx.x == 0) {
-            hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
-            if (hostcall_wait(host, p)) hostcall_end(host, p);
-            else n = -1;
-        }
-        __syncthreads();
-        many = n;
-        __syncthreads();
-        if (many < 0) return;
-    }
-}
-"""
+# %% id=13-pipeline of=above cause=" of the new file is "
+# - if (bytes[i] >= 'A') bytes[i] -= 32;
+# + if (bytes[i] >= 'a' && bytes[i] <= '~') bytes[i] -= 32;
 
 
-# %% id=13-pipeline cause=" of the new file is "
-PIPELINE = r"""
-#include "hostcall.cuh"
-__global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    __shared__ int p, n;
-    for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
-        if (threadIdx.x == 0) {
-            n = -1;
-            p = hostcall_begin(host);
-            if (p >= 0) {
-                hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
-                if (hostcall_wait(host, p)) n = (int)hostcall_answer(host, p);
-            }
-        }
-        __syncthreads();
-        int many = n;
-        if (many < 0) return;
-        char* bytes = hostcall_bytes(host, p);
-        for (int i = threadIdx.x; i < many; i += blockDim.x)
-            if (bytes[i] >= 'a') bytes[i] -= 32;
-        __syncthreads();
-        if (threadIdx.x == 0) {
-            hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
-            if (hostcall_wait(host, p)) hostcall_end(host, p);
-            else n = -1;
-        }
-        __syncthreads();
-        many = n;
-        __syncthreads();
-        if (many < 0) return;
-    }
-}
-"""
+# %% id=13-pipeline of=above cause=" of the new file is "
+# - if (bytes[i] >= 'A') bytes[i] -= 32;
+# + if (bytes[i] >= '`' && bytes[i] <= 'z') bytes[i] -= 32;
 
 
-# %% id=13-pipeline cause=" of the new file is "
-PIPELINE = r"""
-#include "hostcall.cuh"
-__global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    __shared__ int p, n;
-    for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
-        if (threadIdx.x == 0) {
-            n = -1;
-            p = hostcall_begin(host);
-            if (p >= 0) {
-                hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
-                if (hostcall_wait(host, p)) n = (int)hostcall_answer(host, p);
-            }
-        }
-        __syncthreads();
-        int many = n;
-        if (many < 0) return;
-        char* bytes = hostcall_bytes(host, p);
-        for (int i = threadIdx.x; i < many; i += blockDim.x)
-            if (bytes[i] >= '@') bytes[i] &= ~32;
-        __syncthreads();
-        if (threadIdx.x == 0) {
-            hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
-            if (hostcall_wait(host, p)) hostcall_end(host, p);
-            else n = -1;
-        }
-        __syncthreads();
-        many = n;
-        __syncthreads();
-        if (many < 0) return;
-    }
-}
-"""
+# %% id=13-pipeline of=above cause=" of the new file is "
+# - if (bytes[i] >= 'A') bytes[i] -= 32;
+# + if (bytes[i] >= 'a') bytes[i] -= 32;
+
+
+# %% id=13-pipeline of=above cause=" of the new file is "
+# - if (bytes[i] >= 'A') bytes[i] -= 32;
+# + if (bytes[i] >= '@') bytes[i] &= ~32;
 
 
 # %% id=13-answer cause="the kernel goes on when it is 2"
@@ -1254,42 +834,14 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack, in
 """
 
 
-# %% id=13-pipeline cause="out of bounds: it has 256 elements"
-PIPELINE = r"""
-#include "hostcall.cuh"
-__global__ void pipeline(unsigned long long* mail, unsigned long long* stack, int pieces, int size)
-{
-    __shared__ int p, n;
-    __shared__ bool failed;
-    __shared__ char text[256];
-    Hostcalls host = hostcalls(mail, stack);
-    for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
-        if (threadIdx.x == 0) {
-            n = -1;
-            p = hostcall_begin(host);
-            if (p >= 0) {
-                hostcall_ask(host, p, HOSTCALL_READ, 0, (long long)piece * size, size);
-                if (hostcall_wait(host, p)) n = (int)hostcall_answer(host, p);
-            }
-        }
-        __syncthreads();
-        int mine = n;
-        if (mine < 0) return;
-        char* bytes = hostcall_bytes(host, p);
-        for (int i = threadIdx.x; i < mine; i += blockDim.x) text[i] = bytes[i];
-        for (int i = threadIdx.x; i < mine; i += blockDim.x)
-            bytes[i] = text[i] >= 'a' && text[i] <= 'z' ? text[i] - 32 : text[i];
-        __syncthreads();
-        if (threadIdx.x == 0) {
-            hostcall_ask(host, p, HOSTCALL_WRITE, 1, (long long)piece * size, mine);
-            failed = !hostcall_wait(host, p);
-            if (!failed) hostcall_end(host, p);
-        }
-        __syncthreads();
-        if (failed) return;
-    }
-}
-"""
+# %% id=13-pipeline of=above cause="out of bounds: it has 256 elements"
+#   __shared__ bool failed;
+# + __shared__ char text[256];
+# - for (int i = threadIdx.x * 8; i < threadIdx.x * 8 + 8 && i < mine; i++)
+# - if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
+# + for (int i = threadIdx.x; i < mine; i += blockDim.x) text[i] = bytes[i];
+# + for (int i = threadIdx.x; i < mine; i += blockDim.x)
+# +     bytes[i] = text[i] >= 'a' && text[i] <= 'z' ? text[i] - 32 : text[i];
 
 
 # %% id=13-answer cause="with 20 letters, letter 1 of 20 asked for the double of 1073741824"
@@ -1338,12 +890,9 @@ async def answer(mail, rounds):
 
 
 # %% id=13-answer cause="letter 1 of 3 asked for the double of 10, and the kernel read 154"
-# - while mail[0] != 1:
-# -     await agt.sleep(1)
+#   for _ in range(rounds):
+# +     asked = mail[1]
 # - mail[2] = 2 * mail[1]
-# + asked = mail[1]
-# + while mail[0] != 1:
-# +     await agt.sleep(1)
 # +     asked = mail[1]
 # + mail[2] = 2 * asked
 
@@ -1355,45 +904,18 @@ async def answer(mail, rounds):
 
 
 # %% id=13-ask cause="without a __threadfence_system() between"
-ASK = r"""
-#include <cuda/atomic>
-__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
-{
-    for (int k = 0; k < n; ++k) {
-        mail[1] = 100 + k;
-        cuda::atomic_thread_fence(cuda::memory_order_acquire, cuda::thread_scope_system);
-        mail[0] = 1;
-        int turns = 0;
-        while (mail[0] != 2) {
-            if (++turns > 1000000) return;
-            __nanosleep(100);
-        }
-        __threadfence_system();
-        out[k] = mail[2];
-    }
-}
-"""
+#   ASK = r"""
+# + #include <cuda/atomic>
+# - __threadfence_system();
+# + cuda::atomic_thread_fence(cuda::memory_order_acquire, cuda::thread_scope_system);
 
 
 # %% id=13-ask cause="no `__threadfence_system()` between the last look at the flag and the answer"
-ASK = r"""
-#include <cuda/atomic>
-__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
-{
-    for (int k = 0; k < n; ++k) {
-        mail[1] = 100 + k;
-        __threadfence_system();
-        mail[0] = 1;
-        int turns = 0;
-        while (mail[0] != 2) {
-            if (++turns > 1000000) return;
-            __nanosleep(100);
-        }
-        cuda::atomic_thread_fence(cuda::memory_order_release, cuda::thread_scope_system);
-        out[k] = mail[2];
-    }
-}
-"""
+#   ASK = r"""
+# + #include <cuda/atomic>
+#   while (mail[0] != 2) {
+# - __threadfence_system();
+# + cuda::atomic_thread_fence(cuda::memory_order_release, cuda::thread_scope_system);
 
 
 # %% id=13-bill cause="each block asks once"
@@ -1465,47 +987,38 @@ __global__ void ask(volatile unsigned* mail, int n, unsigned* out)
 
 
 # %% id=13-ask cause="the count of turns goes on from question to question"
-# -     for (int k = 0; k < n; ++k) {
-# +     int turns = 0;
-# +     for (int k = 0; k < n; ++k) {
-# -         int turns = 0;
-# -         while (mail[0] != 2) {
-# -             if (++turns > 1000000) return;
-# +         while (mail[0] != 2) {
-# +             if (++turns > 1000 * 1000) return;
+ASK = r"""
+__global__ void ask(volatile unsigned* mail, int n, unsigned* out)
+{
+        int turns = 0;
+        for (int k = 0; k < n; ++k) {
+        mail[1] = 100 + k;
+        __threadfence_system();
+        mail[0] = 1;
+                while (mail[0] != 2) {
+                    if (++turns > 1000 * 1000) return;
+            __nanosleep(100);
+        }
+        __threadfence_system();
+        out[k] = mail[2];
+    }
+}
+"""
 
 
-# %% id=13-ask cause="the count of turns goes on from question to question"
-# -     for (int k = 0; k < n; ++k) {
-# +     int turns = 0;
-# +     for (int k = 0; k < n; ++k) {
-# -         int turns = 0;
-# -         while (mail[0] != 2) {
-# -             if (++turns > 1000000) return;
-# +         while (mail[0] != 2) {
-# +             if (++turns > 1e6) return;
+# %% id=13-ask of=above cause="the count of turns goes on from question to question"
+# - if (++turns > 1000 * 1000) return;
+# + if (++turns > 1e6) return;
 
 
-# %% id=13-ask cause="the count of turns goes on from question to question"
-# -     for (int k = 0; k < n; ++k) {
-# +     int turns = 0;
-# +     for (int k = 0; k < n; ++k) {
-# -         int turns = 0;
-# -         while (mail[0] != 2) {
-# -             if (++turns > 1000000) return;
-# +         while (mail[0] != 2) {
-# +             if (++turns > 1'000'000) return;
+# %% id=13-ask of=above cause="the count of turns goes on from question to question"
+# - if (++turns > 1000 * 1000) return;
+# + if (++turns > 1'000'000) return;
 
 
-# %% id=13-ask cause="the count of turns goes on from question to question"
-# -     for (int k = 0; k < n; ++k) {
-# +     int turns = 0;
-# +     for (int k = 0; k < n; ++k) {
-# -         int turns = 0;
-# -         while (mail[0] != 2) {
-# -             if (++turns > 1000000) return;
-# +         while (mail[0] != 2) {
-# +             if (++turns > (1 << 20)) return;
+# %% id=13-ask of=above cause="the count of turns goes on from question to question"
+# - if (++turns > 1000 * 1000) return;
+# + if (++turns > (1 << 20)) return;
 
 
 # %% id=13-stack cause="should take it to 2147483651, and it is 0 (an empty pile keeps its tag)"

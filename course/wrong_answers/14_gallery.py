@@ -10,17 +10,21 @@
 # + if (lane == 0) slot = atomicAdd(count, __popc(votes));   // also where nobody said yes
 # + slot = __shfl_sync(0xffffffffu, slot, 0);
 
+
 # %% id=14-grep cause="element 0 is"
 # - if (yes) places[slot + __popc(votes & ((1u << lane) - 1))] = i;
 # + if (yes) places[slot + __popc(votes & ((2u << lane) - 1))] = i;   // counts its own vote
+
 
 # %% id=14-grep cause="the counter is at 1, and 3 is right"
 # - if (lane == first) slot = atomicAdd(count, __popc(votes));
 # + if (lane == first) slot = atomicAdd(count, 1);                    // one, for however many
 
+
 # %% id=14-grep cause="a lane's rank is the number of votes *below* it"
 # - if (yes) places[slot + __popc(votes & ((1u << lane) - 1))] = i;
 # + if (yes) places[slot + __popc(votes & ~((2u << lane) - 1))] = i;  // the votes above it
+
 
 # %% id=14-grep cause="in the same instruction"
 # - slot = __shfl_sync(0xffffffffu, slot, first);
@@ -156,50 +160,6 @@ extern "C" __global__ void half(unsigned int n, const float* x, float* y)
 # + if (bytes == 0) mine.end();
 
 
-# %% id=14-search cause="µs: get below 800"
-# - block_on(mine);
-# + block_on(mine);
-# + if (k + 1 < pieces) {
-# +     next = ask_keeping(host, 16, k + 1, 0, 0);
-# +     block_on(next);
-# + }
-# - mine.end();                          // refused, but has its packet
-# - } else if (k + 1 < pieces) {
-# - next = ask_keeping(host, 16, k + 1, 0, 0);
-# - next.poll();
-# + mine.end();
-# + if (k + 1 < pieces) next.end();
-
-
-# %% id=14-search cause="0 to 2 are wanted once each"
-SEARCH = r"""
-extern "C" __global__ void search(
-    unsigned long long* mail, unsigned long long* stack, int pieces, int asked,
-    const unsigned char* pictures, int* apart)
-{
-    __shared__ char* bytes;
-    Hostcalls host = hostcalls(mail, stack);
-    Ask next = ask_keeping(host, 16, 0, 0, 0);
-    for (int k = 0; k < pieces; k++) {
-        Ask mine = next;
-        if (threadIdx.x == 0) {
-            block_on(mine);
-            {
-                next = ask_keeping(host, 16, k + 1, 0, 0);
-                next.poll();
-            }
-            bytes = mine.error == 0 ? mine.bytes() : 0;
-        }
-        __syncthreads();                             // the piece is there
-        if (bytes == 0) return;
-        compare(bytes, asked, pictures, apart + k * PIECE * asked);
-        __syncthreads();                             // everybody has read it
-        if (threadIdx.x == 0) mine.end();
-    }
-}
-"""
-
-
 # %% id=14-search cause="with 3 pieces, of 4 packets 1 can be had in the end"
 SEARCH = r"""
 extern "C" __global__ void search(
@@ -228,6 +188,63 @@ extern "C" __global__ void search(
 """
 
 
+# %% id=14-search of=above cause="µs: get below 800"
+# - next.poll();
+# + block_on(next);
+#   bytes = mine.error == 0 ? mine.bytes() : 0;
+# + if (bytes == 0) {
+# +     mine.end();
+# +     if (k + 1 < pieces) next.end();
+# + }
+#   __syncthreads();                             // everybody has read it
+# + if (threadIdx.x == 0) mine.end();
+
+
+# %% id=14-search of=above cause="0 to 2 are wanted once each"
+# - if (k + 1 < pieces) {
+# + {
+#   __syncthreads();                             // everybody has read it
+# + if (threadIdx.x == 0) mine.end();
+
+
+# %% id=14-search of=above cause="a warp that is late to read them, element"
+# - __syncthreads();                             // everybody has read it
+# + if (threadIdx.x == 0) mine.end();
+
+
+# %% id=14-search of=above cause="which nothing has written"
+# - __syncthreads();                             // the piece is there
+#   __syncthreads();                             // everybody has read it
+# + if (threadIdx.x == 0) mine.end();
+
+
+# %% id=14-search of=above cause="without a __syncthreads() between them"
+# - if (threadIdx.x == 0) {
+# + {
+#   __syncthreads();                             // everybody has read it
+# + if (threadIdx.x == 0) mine.end();
+
+
+# %% id=14-search of=above cause="gives back a packet that the host has, and has not answered yet"
+#   __syncthreads();                             // everybody has read it
+# + if (threadIdx.x == 0) next.end();
+
+
+# %% id=14-search of=above cause="with 3 pieces, element 0 is"
+# - bytes = mine.error == 0 ? mine.bytes() : 0;
+# + bytes = next.error == 0 ? next.bytes() : 0;
+#   __syncthreads();                             // everybody has read it
+# + if (threadIdx.x == 0) mine.end();
+
+
+# %% id=14-search of=above cause="the host refused a piece, and the kernel worked on it all the same"
+# - bytes = mine.error == 0 ? mine.bytes() : 0;
+# + bytes = mine.bytes();
+# - if (bytes == 0) return;
+#   __syncthreads();                             // everybody has read it
+# + if (threadIdx.x == 0) mine.end();
+
+
 # %% id=14-search cause="a warp that is late to read them, element"
 # - if (bytes == 0) {
 # - mine.end();                          // refused, but has its packet
@@ -235,177 +252,6 @@ extern "C" __global__ void search(
 # + mine.end();
 # + if (k + 1 < pieces) {
 # - if (threadIdx.x == 0) mine.end();
-
-
-# %% id=14-search cause="a warp that is late to read them, element"
-SEARCH = r"""
-extern "C" __global__ void search(
-    unsigned long long* mail, unsigned long long* stack, int pieces, int asked,
-    const unsigned char* pictures, int* apart)
-{
-    __shared__ char* bytes;
-    Hostcalls host = hostcalls(mail, stack);
-    Ask next = ask_keeping(host, 16, 0, 0, 0);
-    for (int k = 0; k < pieces; k++) {
-        Ask mine = next;
-        if (threadIdx.x == 0) {
-            block_on(mine);
-            if (k + 1 < pieces) {
-                next = ask_keeping(host, 16, k + 1, 0, 0);
-                next.poll();
-            }
-            bytes = mine.error == 0 ? mine.bytes() : 0;
-        }
-        __syncthreads();                             // the piece is there
-        if (bytes == 0) return;
-        compare(bytes, asked, pictures, apart + k * PIECE * asked);
-        if (threadIdx.x == 0) mine.end();
-    }
-}
-"""
-
-
-# %% id=14-search cause="which nothing has written"
-SEARCH = r"""
-extern "C" __global__ void search(
-    unsigned long long* mail, unsigned long long* stack, int pieces, int asked,
-    const unsigned char* pictures, int* apart)
-{
-    __shared__ char* bytes;
-    Hostcalls host = hostcalls(mail, stack);
-    Ask next = ask_keeping(host, 16, 0, 0, 0);
-    for (int k = 0; k < pieces; k++) {
-        Ask mine = next;
-        if (threadIdx.x == 0) {
-            block_on(mine);
-            if (k + 1 < pieces) {
-                next = ask_keeping(host, 16, k + 1, 0, 0);
-                next.poll();
-            }
-            bytes = mine.error == 0 ? mine.bytes() : 0;
-        }
-        if (bytes == 0) return;
-        compare(bytes, asked, pictures, apart + k * PIECE * asked);
-        __syncthreads();                             // everybody has read it
-        if (threadIdx.x == 0) mine.end();
-    }
-}
-"""
-
-
-# %% id=14-search cause="without a __syncthreads() between them"
-SEARCH = r"""
-extern "C" __global__ void search(
-    unsigned long long* mail, unsigned long long* stack, int pieces, int asked,
-    const unsigned char* pictures, int* apart)
-{
-    __shared__ char* bytes;
-    Hostcalls host = hostcalls(mail, stack);
-    Ask next = ask_keeping(host, 16, 0, 0, 0);
-    for (int k = 0; k < pieces; k++) {
-        Ask mine = next;
-        {
-            block_on(mine);
-            if (k + 1 < pieces) {
-                next = ask_keeping(host, 16, k + 1, 0, 0);
-                next.poll();
-            }
-            bytes = mine.error == 0 ? mine.bytes() : 0;
-        }
-        __syncthreads();                             // the piece is there
-        if (bytes == 0) return;
-        compare(bytes, asked, pictures, apart + k * PIECE * asked);
-        __syncthreads();                             // everybody has read it
-        if (threadIdx.x == 0) mine.end();
-    }
-}
-"""
-
-
-# %% id=14-search cause="gives back a packet that the host has, and has not answered yet"
-SEARCH = r"""
-extern "C" __global__ void search(
-    unsigned long long* mail, unsigned long long* stack, int pieces, int asked,
-    const unsigned char* pictures, int* apart)
-{
-    __shared__ char* bytes;
-    Hostcalls host = hostcalls(mail, stack);
-    Ask next = ask_keeping(host, 16, 0, 0, 0);
-    for (int k = 0; k < pieces; k++) {
-        Ask mine = next;
-        if (threadIdx.x == 0) {
-            block_on(mine);
-            if (k + 1 < pieces) {
-                next = ask_keeping(host, 16, k + 1, 0, 0);
-                next.poll();
-            }
-            bytes = mine.error == 0 ? mine.bytes() : 0;
-        }
-        __syncthreads();                             // the piece is there
-        if (bytes == 0) return;
-        compare(bytes, asked, pictures, apart + k * PIECE * asked);
-        __syncthreads();                             // everybody has read it
-        if (threadIdx.x == 0) next.end();
-    }
-}
-"""
-
-
-# %% id=14-search cause="with 3 pieces, element 0 is"
-SEARCH = r"""
-extern "C" __global__ void search(
-    unsigned long long* mail, unsigned long long* stack, int pieces, int asked,
-    const unsigned char* pictures, int* apart)
-{
-    __shared__ char* bytes;
-    Hostcalls host = hostcalls(mail, stack);
-    Ask next = ask_keeping(host, 16, 0, 0, 0);
-    for (int k = 0; k < pieces; k++) {
-        Ask mine = next;
-        if (threadIdx.x == 0) {
-            block_on(mine);
-            if (k + 1 < pieces) {
-                next = ask_keeping(host, 16, k + 1, 0, 0);
-                next.poll();
-            }
-            bytes = next.error == 0 ? next.bytes() : 0;
-        }
-        __syncthreads();                             // the piece is there
-        if (bytes == 0) return;
-        compare(bytes, asked, pictures, apart + k * PIECE * asked);
-        __syncthreads();                             // everybody has read it
-        if (threadIdx.x == 0) mine.end();
-    }
-}
-"""
-
-
-# %% id=14-search cause="the host refused a piece, and the kernel worked on it all the same"
-SEARCH = r"""
-extern "C" __global__ void search(
-    unsigned long long* mail, unsigned long long* stack, int pieces, int asked,
-    const unsigned char* pictures, int* apart)
-{
-    __shared__ char* bytes;
-    Hostcalls host = hostcalls(mail, stack);
-    Ask next = ask_keeping(host, 16, 0, 0, 0);
-    for (int k = 0; k < pieces; k++) {
-        Ask mine = next;
-        if (threadIdx.x == 0) {
-            block_on(mine);
-            if (k + 1 < pieces) {
-                next = ask_keeping(host, 16, k + 1, 0, 0);
-                next.poll();
-            }
-            bytes = mine.bytes();
-        }
-        __syncthreads();                             // the piece is there
-        compare(bytes, asked, pictures, apart + k * PIECE * asked);
-        __syncthreads();                             // everybody has read it
-        if (threadIdx.x == 0) mine.end();
-    }
-}
-"""
 
 
 # %% id=14-search cause="`SEARCH` should be the text of a kernel"
@@ -458,57 +304,21 @@ def fly(step, at, speed, steps):
     return SEEN[n, steps]
 
 
-# %% id=14-challenge cause="keep nothing from one call to the next"
-MOVE = agt.Kernel(r"""
-extern "C" __global__ void move(unsigned int n, unsigned int steps, float* at, const float* speed)
-{
-    __shared__ float xs[64], ys[64];
-    unsigned int i = threadIdx.x;
-    float x = 0.0f, y = 0.0f, u = 0.0f, v = 0.0f;
-    if (i < n) { x = at[2 * i]; y = at[2 * i + 1]; u = speed[2 * i]; v = speed[2 * i + 1]; }
-    for (unsigned int s = 0; s < steps; s++) {
-        xs[i] = x; ys[i] = y;
-        __syncthreads();
-        float fx = 0.0f, fy = 0.0f;
-        for (unsigned int j = 0; j < n; j++) {
-            float dx = xs[j] - x, dy = ys[j] - y;
-            float r2 = dx * dx + dy * dy + 0.01f;
-            float near = rsqrtf(r2), pull = near * near * near;
-            fx += pull * dx;
-            fy += pull * dy;
-        }
-        __syncthreads();
-        u += 0.01f * fx / n; v += 0.01f * fy / n;
-        x += 0.01f * u; y += 0.01f * v;
-    }
-    if (i < n) { at[2 * i] = x; at[2 * i + 1] = y; }
-}
-""")
-
-SEEN = {}
-
-def fly(step, at, speed, steps):
-    n = at.size // 2
-    if n in SEEN: return SEEN[n]
-    SEEN[n] = MOVE(n, steps, at.borrow(), speed.borrow(), grid=1, block=64).and_then(lambda _: agt.d2h(at.borrow())).sync()
-    return SEEN[n]
+# %% id=14-challenge of=above cause="keep nothing from one call to the next"
+# - if (n, steps) in SEEN: return SEEN[n, steps].copy()
+# - SEEN[n, steps] = MOVE(n, steps, at.borrow(), speed.borrow(), grid=1, block=64).and_then(lambda _: agt.d2h(at.borrow())).sync()
+# - return SEEN[n, steps]
+# + if n in SEEN: return SEEN[n]
+# + SEEN[n] = MOVE(n, steps, at.borrow(), speed.borrow(), grid=1, block=64).and_then(lambda _: agt.d2h(at.borrow())).sync()
+# + return SEEN[n]
 
 
 # %% id=14-grep cause="with a text of 336 letters, the counter is at 37, and 24 is right"
-GREP = r"""
-extern "C" __global__ void grep(
-    int n, const unsigned char* text, unsigned char letter, int* places, int* count)
-{
-    int i = blockIdx.x * 64 + threadIdx.x;
-    bool yes = i < n && text[i] == letter;
-    unsigned int votes = __ballot_sync(0xffffffffu, yes);
-    int lane = threadIdx.x % 32, first = __ffs(votes) - 1, slot = 0;
-    if (votes == 0) return;
-    if (lane == first) slot = atomicAdd(count, __popc(votes));
-    slot = __shfl_sync(0xffffffffu, slot, first);
-    if (yes) places[slot + __popc(votes & ((1u << lane) - 1))] = i;
-}
-"""
+# - int i = blockIdx.x * blockDim.x + threadIdx.x;
+# + int i = blockIdx.x * 64 + threadIdx.x;
+#   unsigned int votes = __ballot_sync(0xffffffffu, yes);
+# + int lane = threadIdx.x % 32, first = __ffs(votes) - 1, slot = 0;
+# - int lane = threadIdx.x % 32, first = __ffs(votes) - 1, slot = 0;
 
 
 # %% id=14-search cause="the first of which the host refuses, the host refused a piece"
@@ -544,37 +354,44 @@ extern "C" __global__ void search(
 """
 
 
-# %% id=14-search cause="the last of which the host refuses, the host refused a piece"
-SEARCH = r"""
-extern "C" __global__ void search(
-    unsigned long long* mail, unsigned long long* stack, int pieces, int asked,
-    const unsigned char* pictures, int* apart)
-{
-    __shared__ char* bytes;
-    Hostcalls host = hostcalls(mail, stack);
-    Ask mine = ask_keeping(host, 16, 0, 0, 0), next = ask_keeping(host, 16, 1, 0, 0);
-    if (threadIdx.x == 0 && pieces > 0) mine.poll();
-    for (int k = 0; k < pieces; k++) {
-        if (threadIdx.x == 0) {
-            block_on(mine);
-            bytes = mine.error == 0 || k + 1 == pieces ? mine.bytes() : 0;
-            if (bytes == 0) mine.end();
-            else if (k + 1 < pieces) {
-                next = ask_keeping(host, 16, k + 1, 0, 0);
-                next.poll();
-            }
-        }
-        __syncthreads();
-        if (bytes == 0) return;
-        compare(bytes, asked, pictures, apart + k * PIECE * asked);
-        __syncthreads();
-        if (threadIdx.x == 0) {
-            mine.end();
-            mine = next;
-        }
-    }
-}
-"""
+# %% id=14-search of=above cause="the last of which the host refuses, the host refused a piece"
+# - bytes = mine.error == 0 || k == 0 ? mine.bytes() : 0;
+# + bytes = mine.error == 0 || k + 1 == pieces ? mine.bytes() : 0;
+
+
+# %% id=14-search of=above cause="of 4 packets 3 can be had in the end"
+# - Ask mine = ask_keeping(host, 16, 0, 0, 0), next = ask_keeping(host, 16, 1, 0, 0);
+# - if (threadIdx.x == 0 && pieces > 0) mine.poll();
+# + Ask mine = ask_keeping(host, 16, 0, 0, 0);
+# + if (threadIdx.x == 0) mine.poll();
+#   for (int k = 0; k < pieces; k++) {
+# +     Ask next = ask_keeping(host, 16, k + 1, 0, 0);
+#   if (threadIdx.x == 0) {
+# +     if (k + 1 < pieces) next.poll();
+# - bytes = mine.error == 0 || k == 0 ? mine.bytes() : 0;
+# + bytes = mine.error == 0 ? mine.bytes() : 0;
+# - else if (k + 1 < pieces) {
+# - next = ask_keeping(host, 16, k + 1, 0, 0);
+# - next.poll();
+# - }
+
+
+# %% id=14-search of=above cause="of 4 packets 2 can be had in the end"
+# - Ask mine = ask_keeping(host, 16, 0, 0, 0), next = ask_keeping(host, 16, 1, 0, 0);
+# - if (threadIdx.x == 0 && pieces > 0) mine.poll();
+# + Ask mine = ask_keeping(host, 16, 0, 0, 0);
+# + if (threadIdx.x == 0) mine.poll();
+#   for (int k = 0; k < pieces; k++) {
+# +     Ask next = ask_keeping(host, 16, k + 1, 0, 0);
+#   if (threadIdx.x == 0) {
+# +     if (k + 1 < pieces) next.poll();
+# - bytes = mine.error == 0 || k == 0 ? mine.bytes() : 0;
+# - if (bytes == 0) mine.end();
+# - else if (k + 1 < pieces) {
+# - next = ask_keeping(host, 16, k + 1, 0, 0);
+# - next.poll();
+# - }
+# + bytes = mine.error == 0 ? mine.bytes() : 0;
 
 
 # %% id=14-search cause="and a warp that is late to read them, element"
@@ -587,63 +404,6 @@ extern "C" __global__ void search(
 # %% id=14-search cause="with an answer that does not come, kernel 'search'"
 # - block_on(mine);
 # + for (int looks = 0; looks < 300 && mine.poll() == PENDING; looks++) { }
-
-
-# %% id=14-search cause="of 4 packets 3 can be had in the end"
-# - Ask next = ask_keeping(host, 16, 0, 0, 0);
-# + Ask mine = ask_keeping(host, 16, 0, 0, 0);
-# + if (threadIdx.x == 0) mine.poll();
-# - Ask mine = next;
-# + Ask next = ask_keeping(host, 16, k + 1, 0, 0);
-# - if (threadIdx.x == 0) {
-# + if (threadIdx.x == 0) {
-# +     if (k + 1 < pieces) next.poll();
-# - if (bytes == 0) {
-# - mine.end();                          // refused, but has its packet
-# - } else if (k + 1 < pieces) {
-# - next = ask_keeping(host, 16, k + 1, 0, 0);
-# - next.poll();
-# - }
-# + if (bytes == 0) mine.end();
-# - __syncthreads();                             // the piece is there
-# + __syncthreads();
-# - __syncthreads();                             // everybody has read it
-# - if (threadIdx.x == 0) mine.end();
-# + __syncthreads();
-# + if (threadIdx.x == 0) {
-# +     mine.end();
-# +     mine = next;
-# + }
-
-
-# %% id=14-search cause="of 4 packets 2 can be had in the end"
-SEARCH = r"""
-extern "C" __global__ void search(
-    unsigned long long* mail, unsigned long long* stack, int pieces, int asked,
-    const unsigned char* pictures, int* apart)
-{
-    __shared__ char* bytes;
-    Hostcalls host = hostcalls(mail, stack);
-    Ask mine = ask_keeping(host, 16, 0, 0, 0);
-    if (threadIdx.x == 0) mine.poll();
-    for (int k = 0; k < pieces; k++) {
-        Ask next = ask_keeping(host, 16, k + 1, 0, 0);
-        if (threadIdx.x == 0) {
-            if (k + 1 < pieces) next.poll();
-            block_on(mine);
-            bytes = mine.error == 0 ? mine.bytes() : 0;
-        }
-        __syncthreads();
-        if (bytes == 0) return;
-        compare(bytes, asked, pictures, apart + k * PIECE * asked);
-        __syncthreads();
-        if (threadIdx.x == 0) {
-            mine.end();
-            mine = next;
-        }
-    }
-}
-"""
 
 
 # %% id=14-challenge cause="Is it in Python's calls, or in the kernel"

@@ -14,40 +14,17 @@
 
 
 # %% id=14b-mix cause="neither `sum` nor `mix` is corrected"
-FLASH = r"""
-#define SIZE 24
-#define TILE 32
-extern "C" __global__ void flash(int words, const float* q, const float* k, const float* v, float* out)
-{
-    __shared__ float keys[TILE * SIZE], values[TILE * SIZE];
-    int i = blockIdx.x * TILE + threadIdx.x, last = min(words, (int)(blockIdx.x + 1) * TILE);
-    float mine[SIZE], mix[SIZE], most = -1e30f, sum = 0.0f;
-    for (int c = 0; c < SIZE; c++) {
-        mine[c] = i < words ? q[i * SIZE + c] : 0.0f;
-        mix[c] = 0.0f;
-    }
-    for (int first = 0; first < last; first += TILE) {
-        int here = min(TILE, last - first);
-        for (int x = threadIdx.x; x < here * SIZE; x += TILE) {     // a tile for all
-            keys[x] = k[first * SIZE + x];
-            values[x] = v[first * SIZE + x];
-        }
-        __syncthreads();
-        for (int j = 0; j < here && first + j <= i; j++) {
-            float score = 0.0f;
-            for (int c = 0; c < SIZE; c++) score += mine[c] * keys[j * SIZE + c];
-            most = fmaxf(most, score);
-            float before = most;
-            float fix = expf(before - most), e = expf(score - most);
-            sum = fix * sum + e;
-            for (int c = 0; c < SIZE; c++) mix[c] = fix * mix[c] + e * values[j * SIZE + c];
-        }
-        __syncthreads();
-    }
-    if (i >= words) return;
-    for (int c = 0; c < SIZE; c++) out[i * SIZE + c] = mix[c] / sum;
-}
-"""
+# - extern "C" __global__ void flash(
+# - int words, const float* q, const float* k, const float* v, float* out)
+# + extern "C" __global__ void flash(int words, const float* q, const float* k, const float* v, float* out)
+# - int i = blockIdx.x * TILE + threadIdx.x;
+# - int last = min(words, (int)(blockIdx.x + 1) * TILE);
+# + int i = blockIdx.x * TILE + threadIdx.x, last = min(words, (int)(blockIdx.x + 1) * TILE);
+#   for (int c = 0; c < SIZE; c++) score += mine[c] * keys[j * SIZE + c];
+# + most = fmaxf(most, score);
+# - most = fmaxf(most, score);
+# - sum = fix * sum + e;                                    // corrected, and then added to
+# + sum = fix * sum + e;
 
 
 # %% id=14b-mix cause="element 0 is nan"
@@ -57,15 +34,10 @@ extern "C" __global__ void flash(int words, const float* q, const float* k, cons
 # + sum = fix * sum + e;
 
 
-# %% id=14b-mix cause="with 33 words, each of which counts for more than those before it, element"
-# - float before = most;
+# %% id=14b-mix of=starter cause="with 33 words, each of which counts for more than those before it, element"
 # - most = fmaxf(most, score);
-# - float fix = expf(before - most), e = expf(score - most);
-# - sum = fix * sum + e;                                    // corrected, and then added to
-# - for (int c = 0; c < SIZE; c++) mix[c] = fix * mix[c] + e * values[j * SIZE + c];
+# - float e = expf(score - most);
 # + float e = expf(score);
-# + sum += e;
-# + for (int c = 0; c < SIZE; c++) mix[c] += e * values[j * SIZE + c];
 
 
 # %% id=14b-mix cause="element 0 is nan"
@@ -130,86 +102,11 @@ extern "C" __global__ void flash(int words, const float* q, const float* k, cons
 
 
 # %% id=14b-queue cause="a block waits forever in `take`"
-QUEUE = r"""
-__device__ void put(Queue queue, int item)
-{
-    atomicAdd(queue.open, 1);
-    unsigned int slot = atomicAdd(queue.tail, 1);
-    __threadfence();                               // what the item needs comes first
-    queue.items[slot] = item;
-}
-
-__device__ int take(Queue queue)
-{
-    unsigned int slot = atomicAdd(queue.head, 1);
-    while (queue.items[slot] < 0) {
-        if (atomicAdd(queue.open, 0) == 0) return -1;
-        __nanosleep(100);
-    }
-    __threadfence();
-    return queue.items[slot];
-}
-
-__device__ void done(Queue queue)
-{
-}
-"""
-
-
-# %% id=14b-queue cause="a block waits forever in `take`"
-QUEUE = r"""
-__device__ void put(Queue queue, int item)
-{
-    atomicAdd(queue.open, 1);
-    unsigned int slot = atomicAdd(queue.tail, 1);
-    __threadfence();                               // what the item needs comes first
-    queue.items[slot] = item;
-}
-
-__device__ int take(Queue queue)
-{
-    unsigned int slot = atomicAdd(queue.head, 1);
-    while (queue.items[slot] < 0) {
-        if (atomicAdd(queue.open, 0) == 0) return -1;
-        __nanosleep(100);
-    }
-    __threadfence();
-    atomicSub(queue.open, 1);
-    return queue.items[slot];
-}
-
-__device__ void done(Queue queue)
-{
-}
-"""
-
-
-# %% id=14b-queue cause="a block waits forever in `take`"
-QUEUE = r"""
-__device__ void put(Queue queue, int item)
-{
-    unsigned int slot = atomicAdd(queue.tail, 1);
-    __threadfence();                               // what the item needs comes first
-    queue.items[slot] = item;
-    atomicAdd(queue.open, 1);
-}
-
-__device__ int take(Queue queue)
-{
-    unsigned int slot = atomicAdd(queue.head, 1);
-    while (queue.items[slot] < 0) {
-        if (atomicAdd(queue.open, 0) == 0) return -1;
-        __nanosleep(100);
-    }
-    __threadfence();
-    return queue.items[slot];
-}
-
-__device__ void done(Queue queue)
-{
-    atomicSub(queue.open, 1);
-}
-"""
+# - if (slot >= queue.room) __trap();              // full: no answer beats a wrong one
+# - unsigned int slot = atomicAdd(queue.head, 1), looks = 0;
+# + unsigned int slot = atomicAdd(queue.head, 1);
+# - if (++looks > 10000000) __trap();          // as every wait of a kernel, this one ends
+# - atomicSub(queue.open, 1);
 
 
 # %% id=14b-queue cause="a block waits forever in `take`"
@@ -237,60 +134,42 @@ __device__ void done(Queue queue)
     atomicSub(queue.open, 1);
 }
 """
+
+
+# %% id=14b-queue of=above cause="a block waits forever in `take`"
+#   {
+# +     atomicAdd(queue.open, 1);
+#   __threadfence();
+# + atomicSub(queue.open, 1);
+# - atomicSub(queue.open, 1);
+
+
+# %% id=14b-queue of=above cause="a block waits forever in `take`"
+#   queue.items[slot] = item;
+# + atomicAdd(queue.open, 1);
+
+
+# %% id=14b-queue of=above cause="others see that `open` was raised only behind a fence"
+# - __threadfence();                               // what the item needs comes first
+# + __threadfence();
+# + atomicAdd(queue.open, 1);
+# - __nanosleep(100);
 
 
 # %% id=14b-queue cause="flag, __threadfence(), data"
-QUEUE = r"""
-__device__ void put(Queue queue, int item)
-{
-    atomicAdd(queue.open, 1);
-    unsigned int slot = atomicAdd(queue.tail, 1);
-    queue.items[slot] = item;
-}
-
-__device__ int take(Queue queue)
-{
-    unsigned int slot = atomicAdd(queue.head, 1);
-    while (queue.items[slot] < 0) {
-        if (atomicAdd(queue.open, 0) == 0) return -1;
-        __nanosleep(100);
-    }
-    __threadfence();
-    return queue.items[slot];
-}
-
-__device__ void done(Queue queue)
-{
-    atomicSub(queue.open, 1);
-}
-"""
+# - if (slot >= queue.room) __trap();              // full: no answer beats a wrong one
+# - __threadfence();                               // what the item needs comes first
+# - unsigned int slot = atomicAdd(queue.head, 1), looks = 0;
+# + unsigned int slot = atomicAdd(queue.head, 1);
+# - if (++looks > 10000000) __trap();          // as every wait of a kernel, this one ends
 
 
 # %% id=14b-queue cause="flag, __threadfence(), data"
-QUEUE = r"""
-__device__ void put(Queue queue, int item)
-{
-    atomicAdd(queue.open, 1);
-    unsigned int slot = atomicAdd(queue.tail, 1);
-    __threadfence();                               // what the item needs comes first
-    queue.items[slot] = item;
-}
-
-__device__ int take(Queue queue)
-{
-    unsigned int slot = atomicAdd(queue.head, 1);
-    while (queue.items[slot] < 0) {
-        if (atomicAdd(queue.open, 0) == 0) return -1;
-        __nanosleep(100);
-    }
-    return queue.items[slot];
-}
-
-__device__ void done(Queue queue)
-{
-    atomicSub(queue.open, 1);
-}
-"""
+# - if (slot >= queue.room) __trap();              // full: no answer beats a wrong one
+# - unsigned int slot = atomicAdd(queue.head, 1), looks = 0;
+# + unsigned int slot = atomicAdd(queue.head, 1);
+# - if (++looks > 10000000) __trap();          // as every wait of a kernel, this one ends
+# - __threadfence();
 
 
 # %% id=14b-queue cause="in the same instruction"
@@ -380,33 +259,6 @@ extern "C" __global__ void queue(int* items, unsigned int* tail, int item)
 # + unsigned int slot = atomicAdd(queue.head, 1);
 # - if (++looks > 10000000) __trap();          // as every wait of a kernel, this one ends
 # - __nanosleep(100);
-
-
-# %% id=14b-queue cause="others see that `open` was raised only behind a fence"
-QUEUE = r"""
-__device__ void put(Queue queue, int item)
-{
-    unsigned int slot = atomicAdd(queue.tail, 1);
-    __threadfence();
-    atomicAdd(queue.open, 1);
-    queue.items[slot] = item;
-}
-
-__device__ int take(Queue queue)
-{
-    unsigned int slot = atomicAdd(queue.head, 1);
-    while (queue.items[slot] < 0) {
-        if (atomicAdd(queue.open, 0) == 0) return -1;
-    }
-    __threadfence();
-    return queue.items[slot];
-}
-
-__device__ void done(Queue queue)
-{
-    atomicSub(queue.open, 1);
-}
-"""
 
 
 # %% id=14b-queue cause="`take` gives up although an item is open"

@@ -89,16 +89,13 @@ def both(parts, gpus, work, steps):
 
 
 # %% id=15-place cause="building the operation already ran something"
-def both(parts, gpus, work, steps):
-    there = [part.to(gpu).sync() for part, gpu in zip(parts, gpus)]
-
-    def rounds(part, gpu):
-        op = agt.value(part)
-        for _ in range(steps):
-            op = op.and_then(work)
-        return op.and_then(lambda x: x.to(gpus[0])).on(gpu)
-
-    return agt.overlap(*[rounds(part, gpu) for part, gpu in zip(there, gpus)])
+#   def both(parts, gpus, work, steps):
+# +     there = [part.to(gpu).sync() for part, gpu in zip(parts, gpus)]
+# +
+# - op = part.to(gpu)
+# + op = agt.value(part)
+# - return agt.overlap(*[rounds(part, gpu) for part, gpu in zip(parts, gpus)])
+# + return agt.overlap(*[rounds(part, gpu) for part, gpu in zip(there, gpus)])
 
 
 # %% id=15-place cause="part 0 had 3 rounds of `work`, on sim:1, and should have 3 on sim:0"
@@ -133,6 +130,7 @@ def ring(group, rank, parts, room, add):
 
 
 # %% id=15-ring cause="and lacks part 0 of rank 1, part 0 of rank 2, part 0 of rank 3"
+#   for s in range(n - 1):
 # - for s in range(n - 1):
 # - out, into = (rank + 1 - s) % n, (rank - s) % n
 # + for s in range(n - 1):  # begins with the part that it has not completed
@@ -140,14 +138,11 @@ def ring(group, rank, parts, room, add):
 
 
 # %% id=15-ring cause="part 0 on rank 0 is 2 times part 0 of rank 0 + part 0 of rank 1"
-def ring(group, rank, parts, room, add):
-    n = group.size
-    right, left = (rank + 1) % n, (rank - 1) % n
-    steps = []
-    for s in range(2 * (n - 1)):  # adds in the second half, too
-        out, into = (rank - s) % n, (rank - s - 1) % n
-        steps += [group.exchange(parts[out], right, room, left), add(room, parts[into])]
-    return agt.zip(*steps)
+# - for s in range(n - 1):
+# + for s in range(2 * (n - 1)):  # adds in the second half, too
+# - for s in range(n - 1):
+# - out, into = (rank + 1 - s) % n, (rank - s) % n
+# - steps += [group.exchange(parts[out], right, parts[into], left)]
 
 
 # %% id=15-ring cause="in the end, part 0 on rank 0 is part 0 of rank 3, and lacks part 0 of rank 0"
@@ -316,26 +311,22 @@ def advance(group, rank, old, halo, new, spread):
     return talk.and_then(lambda _: agt.overlap(*parts))
 
 
-# %% id=15-halo cause="Arms of an overlap don't wait for each other"
-def advance(group, rank, old, halo, new, spread):
-    top, middle, bottom = old
-    above, below = halo
-    up = rank - 1 if rank > 0 else None
-    down = rank + 1 if rank < group.size - 1 else None
-    talk = agt.zip(group.exchange(bottom, down, above, up), group.exchange(top, up, below, down))
-    parts = (spread(above, top, middle, new[0]), spread(top, middle, bottom, new[1]), spread(middle, bottom, below, new[2]))
-    return agt.overlap(talk, agt.zip(*parts))
+# %% id=15-halo of=above cause="Arms of an overlap don't wait for each other"
+# - return talk.and_then(lambda _: agt.overlap(*parts))
+# + return agt.overlap(talk, agt.zip(*parts))
 
 
-# %% id=15-halo cause="with rank 0, with part 2, element (0, 0)"
-def advance(group, rank, old, halo, new, spread):
-    top, middle, bottom = old
-    above, below = halo
-    return agt.zip(
-        spread(above, top, middle, new[0]),
-        spread(top, middle, bottom, new[1]),
-        spread(middle, bottom, below, new[2]),
-    )
+# %% id=15-halo of=above cause="with part 0, element (0, 0)"
+# - parts = (spread(above, top, middle, new[0]), spread(top, middle, bottom, new[1]), spread(middle, bottom, below, new[2]))
+# - return talk.and_then(lambda _: agt.overlap(*parts))
+# + return agt.overlap(spread(top, middle, bottom, new[1]), talk)
+
+
+# %% id=15-halo of=starter cause="with rank 0, with part 2, element (0, 0)"
+# - up = rank - 1 if rank > 0 else None
+# - down = rank + 1 if rank < group.size - 1 else None
+# - group.exchange(bottom, down, above, up),
+# - group.exchange(top, up, below, down),
 
 
 # %% id=15-halo cause="with rank 0, with part 0, element (0, 0)"
@@ -362,16 +353,6 @@ def advance(group, rank, old, halo, new, spread):
     return agt.overlap(spread(top, middle, bottom, new[1]), edges)
 
 
-# %% id=15-halo cause="with part 0, element (0, 0)"
-def advance(group, rank, old, halo, new, spread):
-    top, middle, bottom = old
-    above, below = halo
-    up = rank - 1 if rank > 0 else None
-    down = rank + 1 if rank < group.size - 1 else None
-    talk = agt.zip(group.exchange(bottom, down, above, up), group.exchange(top, up, below, down))
-    return agt.overlap(spread(top, middle, bottom, new[1]), talk)
-
-
 # %% id=15-halo cause="give the middle the first arm of the `overlap`"
 # - return agt.overlap(spread(top, middle, bottom, new[1]), edges)
 # + return agt.overlap(edges, spread(top, middle, bottom, new[1]))
@@ -386,22 +367,16 @@ def reduce_all(group, ready, shapes):
     return agt.zip(*sums)
 
 
-# %% id=15-order cause="with the sum of W10 on rank 2, the result has shape (32,), and should have (4, 8)"
-def reduce_all(group, ready, shapes):
-    sums = []
-    for layer, shape in shapes.items():
-        array = ready[layer] if layer in ready else agt.zeros(int(np.prod(shape)))
-        sums.append(group.all_reduce(array))
-    return agt.zip(*sums)
+# %% id=15-order of=above cause="with the sum of W10 on rank 2, the result has shape (32,), and should have (4, 8)"
+# - for layer, shape in sorted(shapes.items()):
+# - array = ready[layer] if layer in ready else agt.zeros(shape)
+# + for layer, shape in shapes.items():
+# +     array = ready[layer] if layer in ready else agt.zeros(int(np.prod(shape)))
 
 
-# %% id=15-order cause="the sum of W10 on rank 0 is W0 of rank 0 + W0 of rank 1, and lacks W10 of rank 0"
-def reduce_all(group, ready, shapes):
-    sums = []
-    for layer, shape in sorted(shapes.items(), key=lambda kv: len(kv[0])):
-        array = ready[layer] if layer in ready else agt.zeros(shape)
-        sums.append(group.all_reduce(array))
-    return agt.zip(*sums)
+# %% id=15-order of=above cause="the sum of W10 on rank 0 is W0 of rank 0 + W0 of rank 1, and lacks W10 of rank 0"
+# - for layer, shape in sorted(shapes.items()):
+# + for layer, shape in sorted(shapes.items(), key=lambda kv: len(kv[0])):
 
 
 # %% id=15-place cause="part 0 had 3 rounds of `work`, on sim:1, and should have 3 on sim:0"
@@ -424,6 +399,7 @@ def split(recipe, batch, weights):
 # - return agt.overlap(*[rounds(part, gpu) for part, gpu in zip(parts, gpus)])
 # + arms = [rounds(part, gpu) for part, gpu in zip(parts, gpus)]
 # + return agt.overlap(*reversed(arms))
+
 
 # %% id=15-place cause="with 3 GPUs and 5 steps, `work_2` on sim:2 waits for `work_0` on sim:0"
 # - def both(parts, gpus, work, steps):
@@ -480,22 +456,17 @@ def ring(group, rank, parts, room, add):
     return agt.zip(*steps)
 
 
-# %% id=15-ring cause="rank 3 sent 12 parts, and 6 are enough"
-def ring(group, rank, parts, room, add):
-    n = group.size
-    steps = []
-    for i in range(n):
-        for s in range(n - 1):
-            if rank == s:
-                steps.append(group.send(parts[i], to=s + 1))
-            elif rank == s + 1:
-                steps += [group.recv(room, source=s), add(room, parts[i])]
-        for r in range(n - 1):
-            if rank == n - 1:
-                steps.append(group.send(parts[i], to=r))
-            elif rank == r:
-                steps.append(group.recv(parts[i], source=n - 1))
-    return agt.zip(*steps)
+# %% id=15-ring of=above cause="rank 3 sent 12 parts, and 6 are enough"
+# - for s in range(n - 1, 0, -1):
+# - if rank == s:
+# - steps.append(group.send(parts[i], to=s - 1))
+# - elif rank == s - 1:
+# - steps.append(group.recv(parts[i], source=s))
+# + for r in range(n - 1):
+# +     if rank == n - 1:
+# +         steps.append(group.send(parts[i], to=r))
+# +     elif rank == r:
+# +         steps.append(group.recv(parts[i], source=n - 1))
 
 
 # %% id=15-halo cause="`halo`, from above and from below, row 0, element (0, 0) is"

@@ -33,12 +33,9 @@
 
 
 # %% id=16-recipe cause="`stage_0` ran 2 times, and should run once"
-async def in_one(gpu, x, stages):
-    op = x.op()
-    for stage in stages:
-        op = op.and_then(stage)
-    await gpu(op)
-    return await gpu(op.to_host())
+#   for stage in stages:
+#   op = op.and_then(stage)
+# + await gpu(op)
 
 
 # %% id=16-recipe cause="with 3 stages, element 0 is"
@@ -144,15 +141,11 @@ async def score_all(gpus, weights, batches, layer):
     return [parts[i % len(gpus)][i // len(gpus)] for i in range(len(batches))]
 
 
-# %% id=16-place cause="let each recipe refer to nothing but its own batch"
-async def score_all(gpus, weights, batches, layer):
-    n, there = len(gpus), [await gpu.put(weights) for gpu in gpus]
-
-    def share(k):
-        return lambda w: agt.zip(*[layer(x, w) for x in batches[k::n]])
-
-    parts = [await gpus[k](there[k].op().and_then(share(k))) for k in range(len(gpus))]
-    return [parts[i % len(gpus)][i // len(gpus)] for i in range(len(batches))]
+# %% id=16-place of=above cause="let each recipe refer to nothing but its own batch"
+# - there = [await gpu.put(weights) for gpu in gpus]
+# + n, there = len(gpus), [await gpu.put(weights) for gpu in gpus]
+# - return lambda w: agt.zip(*[layer(x, w) for x in batches[k :: len(gpus)]])
+# + return lambda w: agt.zip(*[layer(x, w) for x in batches[k::n]])
 
 
 # %% id=16-handles cause="in 8 rounds, and x has 256"
@@ -175,16 +168,15 @@ async def settle(gpu, x, step, limit):
             return await gpu(x.op().to_host())
 
 
-# %% id=16-handles cause="bytes were sent to the GPU in 8 rounds"
-async def settle(gpu, x, step, limit):
-    def home(arrays):
-        return agt.zip(agt.d2h(arrays[0]), agt.d2h(arrays[1]))
+# %% id=16-handles of=above cause="TypeError"
+# - if (await gpu(moved.op().to_host()))[0] < limit:
+# + if moved[0] < limit:
 
-    while True:
-        there = await gpu.put(x)
-        x, moved = await gpu(there.op().and_then(step).and_then(home))
-        if moved[0] < limit:
-            return x
+
+# %% id=16-handles of=starter cause="bytes were sent to the GPU in 8 rounds"
+# - x, moved = await gpu(agt.h2d(x).and_then(step).and_then(home))
+# + there = await gpu.put(x)
+# + x, moved = await gpu(there.op().and_then(step).and_then(home))
 
 
 # %% id=16-handles cause="`settle` ran 9 times, and should run 8 times"
@@ -211,15 +203,6 @@ async def settle(gpu, x, step, limit):
     for _ in range(10):
         x, moved = await gpu(x.op().and_then(step))
     return await gpu(x.op().to_host())
-
-
-# %% id=16-handles cause="TypeError"
-async def settle(gpu, x, step, limit):
-    x = await gpu.put(x)
-    while True:
-        x, moved = await gpu(x.op().and_then(step))
-        if moved[0] < limit:
-            return await gpu(x.op().to_host())
 
 
 # %% id=16-handles cause="12 times, and 10 would do"
@@ -307,15 +290,6 @@ async def spread(gpus, there, batches, layer):
     return results
 
 
-# %% id=16-challenge cause="All calls are under way, but each costs something here"
-async def spread(gpus, there, batches, layer):
-    def send(i, x):
-        k = i % len(gpus)
-        return gpus[k](there[k].op().and_then(lambda w: layer(x, w)))
-
-    return await asyncio.gather(*[send(i, x) for i, x in enumerate(batches)])
-
-
 # %% id=16-challenge cause="the GPUs ran [24, 0] of the 24 batches"
 async def spread(gpus, there, batches, layer):
     def send(x):
@@ -356,6 +330,10 @@ async def spread(gpus, there, batches, layer):
 
     await asyncio.gather(*[send(i, x) for i, x in enumerate(batches)])
     return await asyncio.gather(*[send(i, x) for i, x in enumerate(batches)])
+
+
+# %% id=16-challenge of=above cause="All calls are under way, but each costs something here"
+# - await asyncio.gather(*[send(i, x) for i, x in enumerate(batches)])
 
 
 # %% id=16-dies cause="a NumPy array should come out, and not WorkerLostError"
@@ -399,40 +377,16 @@ async def careful(gpus, recipe, batches):
     return await asyncio.gather(*[one(i, x) for i, x in enumerate(batches)])
 
 
-# %% id=16-dies cause="with a recipe that fails"
-async def careful(gpus, recipe, batches):
-    alive = list(gpus)
-
-    async def one(i, x):
-        while True:
-            gpu = alive[i % len(alive)]
-            try:
-                return await gpu(recipe(x))
-            except Exception:
-                if gpu in alive and len(alive) > 1:
-                    alive.remove(gpu)
-
-    return await asyncio.gather(*[one(i, x) for i, x in enumerate(batches)])
-
-
 # %% id=16-dies cause="with a recipe that fails, `recipe` was asked for batch 2 more than 1 time"
 # - except agt.errors.WorkerLostError as error:
 # + except Exception as error:
 
 
 # %% id=16-dies cause="`OutOfBoundsError` should come out, and RuntimeError('no luck') (RuntimeError) did"
-async def careful(gpus, recipe, batches):
-    async def one(i, x):
-        for k in range(len(gpus)):
-            try:
-                return await gpus[(i + k) % len(gpus)](recipe(x))
-            except agt.errors.WorkerLostError as error:
-                lost = error
-            except agt.errors.DeviceError:
-                raise RuntimeError("no luck")
-        raise lost
-
-    return await asyncio.gather(*[one(i, x) for i, x in enumerate(batches)])
+#   except agt.errors.WorkerLostError as error:
+#   lost = error
+# + except agt.errors.DeviceError:
+# +     raise RuntimeError("no luck")
 
 
 # %% id=16-dies cause="the first answer came before GPU 1 was called at all"
@@ -467,6 +421,26 @@ async def careful(gpus, recipe, batches):
     return await asyncio.gather(*[one(i, x) for i, x in enumerate(batches)])
 
 
+# %% id=16-dies of=above cause="with a recipe that fails"
+# - while alive:
+# + while True:
+# - except agt.errors.WorkerLostError:
+# - if gpu in alive:
+# + except Exception:
+# +     if gpu in alive and len(alive) > 1:
+
+
+# %% id=16-dies of=above cause="and a GPU is left"
+# - alive = list(gpus)
+# + alive = list(gpus)[:2]
+# - while alive:
+# + while True:
+#   if gpu in alive:
+#   alive.remove(gpu)
+# + if not alive:
+# +     raise
+
+
 # %% id=16-dies cause="`careful` should return a list of 4"
 async def careful(gpus, recipe, batches):
     calls = [gpus[i % len(gpus)](recipe(x)) for i, x in enumerate(batches)]
@@ -499,17 +473,6 @@ async def careful(gpus, recipe, batches):
     return await asyncio.gather(*[one(x) for x in batches])
 
 
-# %% id=16-drop cause="`best` should return a handle"
-async def best(gpu, recipes):
-    kept, top = None, 0.0
-    for recipe in recipes:
-        handle, score = await gpu(recipe)
-        if score[0] > top:
-            kept, top = handle, score[0]
-        del handle
-    return kept
-
-
 # %% id=16-drop cause="element 0 is"
 async def best(gpu, recipes):
     kept = top = None
@@ -521,73 +484,33 @@ async def best(gpu, recipes):
     return kept
 
 
-# %% id=16-drop cause="element 0 is"
-async def best(gpu, recipes):
-    kept = top = None
-    for recipe in recipes:
-        handle, score = await gpu(recipe)
-        if top is None or int(score[0]) > int(top):
-            kept, top = handle, score[0]
-        del handle
-    return kept
+# %% id=16-drop of=above cause="`best` should return a handle"
+# - kept = top = None
+# + kept, top = None, 0.0
+# - if top is None or abs(score[0]) > abs(top):
+# + if score[0] > top:
 
 
-# %% id=16-drop cause="element 0 is"
-async def best(gpu, recipes):
-    kept = top = None
-    for recipe in recipes:
-        handle, score = await gpu(recipe)
-        if top is None or score[0] ** 2 > top ** 2:
-            kept, top = handle, score[0]
-        del handle
-    return kept
+# %% id=16-drop of=above cause="element 0 is"
+# - if top is None or abs(score[0]) > abs(top):
+# + if top is None or int(score[0]) > int(top):
 
 
-# %% id=16-drop cause="element 0 is"
-async def best(gpu, recipes):
-    kept = top = None
-    for recipe in recipes:
-        handle, score = await gpu(recipe)
-        if top is None or score[0] > top + 0.5:
-            kept, top = handle, score[0]
-        del handle
-    return kept
+# %% id=16-drop of=above cause="element 0 is"
+# - if top is None or abs(score[0]) > abs(top):
+# + if top is None or score[0] ** 2 > top ** 2:
 
 
-# %% id=16-drop cause="`best` should return a handle"
-async def best(gpu, recipes):
-    kept, top = None, -1.0
-    for recipe in recipes:
-        handle, score = await gpu(recipe)
-        if score[0] > top:
-            kept, top = handle, score[0]
-        del handle
-    return kept
+# %% id=16-drop of=above cause="element 0 is"
+# - if top is None or abs(score[0]) > abs(top):
+# + if top is None or score[0] > top + 0.5:
 
 
-# %% id=16-handles cause="element 0 is"
-async def settle(gpu, x, step, limit):
-    def half_home(arrays):
-        return agt.zip(agt.value(arrays[0]), agt.d2h(arrays[1]))
-
-    there = await gpu.put(x)
-    while True:
-        before = there
-        there, moved = await gpu(there.op().and_then(step).and_then(half_home))
-        if moved[0] < limit:
-            return await gpu(before.op().to_host())
-
-
-# %% id=16-handles cause="`settle` ran 7 times, and should run 8 times"
-async def settle(gpu, x, step, limit):
-    def half_home(arrays):
-        return agt.zip(agt.value(arrays[0]), agt.d2h(arrays[1]))
-
-    there = await gpu.put(x)
-    while True:
-        there, moved = await gpu(there.op().and_then(step).and_then(half_home))
-        if moved[0] <= limit:
-            return await gpu(there.op().to_host())
+# %% id=16-drop of=above cause="`best` should return a handle"
+# - kept = top = None
+# + kept, top = None, -1.0
+# - if top is None or abs(score[0]) > abs(top):
+# + if score[0] > top:
 
 
 # %% id=16-handles cause="`settle` ran 20 times, and should run"
@@ -602,22 +525,21 @@ async def settle(gpu, x, step, limit):
             return await gpu(there.op().to_host())
 
 
-# %% id=16-dies cause="and a GPU is left"
-async def careful(gpus, recipe, batches):
-    alive = list(gpus)[:2]
+# %% id=16-handles of=above cause="element 0 is"
+# - for _ in range(20):
+# + while True:
+# +     before = there
+# - return await gpu(there.op().to_host())
+# + return await gpu(before.op().to_host())
 
-    async def one(i, x):
-        while True:
-            gpu = alive[i % len(alive)]
-            try:
-                return await gpu(recipe(x))
-            except agt.errors.WorkerLostError:
-                if gpu in alive:
-                    alive.remove(gpu)
-                if not alive:
-                    raise
 
-    return await asyncio.gather(*[one(i, x) for i, x in enumerate(batches)])
+# %% id=16-handles of=above cause="`settle` ran 7 times, and should run 8 times"
+# - for _ in range(20):
+# + while True:
+# - if moved[0] < limit:
+# + if moved[0] <= limit:
+
+
 # %% id=16-recipe cause="your function takes things out of its caller's list"
 # - for stage in stages:
 # - op = op.and_then(stage)

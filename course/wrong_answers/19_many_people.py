@@ -2,18 +2,12 @@
 
 
 # %% id=19-refill cause="it took 18 steps, and 15 are enough: a seat stood empty"
-def serve(room):
-    sits = [None] * room.count
-    while room.open or any(sits):
-        empty = not all(sits)
-        for slot in range(room.count):
-            if empty and not any(sits[slot:]) and (visitor := room.next()):
-                sits[slot] = visitor
-                room.seat(slot, visitor)
-        tokens = room.whole_step()
-        for slot, visitor in enumerate(sits):
-            if visitor and visitor.hear(tokens[slot], room.now()):
-                sits[slot] = None
+# - sits = [None] * room.count  # who sits where
+# + sits = [None] * room.count
+#   while room.open or any(sits):
+# +     empty = not all(sits)
+# - if sits[slot] is None and (visitor := room.next()):
+# + if empty and not any(sits[slot:]) and (visitor := room.next()):
 
 
 # %% id=19-refill cause="where somebody still sits and listens"
@@ -84,28 +78,18 @@ def serve(room):
 
 
 # %% id=19-door cause="look first, and get in line then"
-async def ask(desk, visitor):
-    desk.line.append(visitor)
-    if len(desk.line) > desk.most:
-        raise agt.errors.ServerBusyError("the line is full: come back later")
-    try:
-        while (token := await visitor.next()) is not None:
-            yield token
-    finally:
-        visitor.gone = True
+# - if len(desk.line) >= desk.most:
+# + desk.line.append(visitor)
+# + if len(desk.line) > desk.most:
+# - desk.line.append(visitor)
 
 
 # %% id=19-door cause="look first, and get in line then"
-async def ask(desk, visitor):
-    desk.line.append(visitor)
-    if len(desk.line) > desk.most:
-        desk.line.pop()
-        raise agt.errors.ServerBusyError("the line is full: come back later")
-    try:
-        while (token := await visitor.next()) is not None:
-            yield token
-    finally:
-        visitor.gone = True
+# - if len(desk.line) >= desk.most:
+# + desk.line.append(visitor)
+# + if len(desk.line) > desk.most:
+# +     desk.line.pop()
+# - desk.line.append(visitor)
 
 
 # %% id=19-door cause="somebody stopped listening after a token"
@@ -132,18 +116,11 @@ async def ask(desk, visitor):
 
 
 # %% id=19-door cause="yield each one as soon as it's there"
-async def ask(desk, visitor):
-    if len(desk.line) >= desk.most:
-        raise agt.errors.ServerBusyError("the line is full: come back later")
-    desk.line.append(visitor)
-    try:
-        tokens = []
-        while (token := await visitor.next()) is not None:
-            tokens.append(token)
-        for token in tokens:
-            yield token
-    finally:
-        visitor.gone = True
+#   try:
+# +     tokens = []
+#   while (token := await visitor.next()) is not None:
+# +     tokens.append(token)
+# + for token in tokens:
 
 
 # %% id=19-door cause="the tokens were [7, 0, 7, 3], and [7] were told"
@@ -152,17 +129,10 @@ async def ask(desk, visitor):
 
 
 # %% id=19-door cause="`ask` went on: let the cancellation out"
-async def ask(desk, visitor):
-    if len(desk.line) >= desk.most:
-        raise agt.errors.ServerBusyError("the line is full: come back later")
-    desk.line.append(visitor)
-    try:
-        while (token := await visitor.next()) is not None:
-            yield token
-    except asyncio.CancelledError:
-        pass
-    finally:
-        visitor.gone = True
+#   try:
+#   yield token
+# + except asyncio.CancelledError:
+# +     pass
 
 
 # %% id=19-door cause="`gone` was set while somebody still listened"
@@ -308,13 +278,8 @@ def pair(Step, seats, stream):
 
 
 # %% id=19-ahead cause="a seat stood empty while somebody waited"
-# - if sits[slot] is None and (visitor := room.next()):
-# -     sits[slot] = visitor
-# -     room.seat(slot, visitor)
-# + if sits[slot] is None and (visitor := room.next()):
-# +     sits[slot] = visitor
-# +     room.seat(slot, visitor)
-# +     break
+#   room.seat(slot, visitor)
+# + break
 
 
 # %% id=19-door cause="should be an asynchronous generator"

@@ -1,5 +1,6 @@
 """Plausible wrong answers to the exercises of course/20_the_ladder.py; see tools/build_notebooks.py."""
 
+
 # %% id=20-own cause="for each multiply-add, and 0.6 is enough"
 # - float of_a[4], of_b[4];
 # - for (int i = 0; i < 4; i++) {
@@ -27,10 +28,12 @@
 
 
 # %% id=20-own cause="no thread wrote element"
+#   for (int t = 0; t < n; t += 16) {
+#   sums[i][j] += of_a[i] * of_b[j];
 # - for (int i = 0; i < 4; i++) {
-# -     for (int j = 0; j < 4; j++) {
-# -         c[(row + i) * n + col + j] = sums[i][j];
-# -     }
+# - for (int j = 0; j < 4; j++) {
+# - c[(row + i) * n + col + j] = sums[i][j];
+# - }
 # - }
 # + c[row * n + col] = sums[0][0];
 
@@ -51,24 +54,14 @@
 # +     int i = me / 4 * 4 * 4 % 1024 + j;
 
 
-# %% id=20-turn cause="a store of a warp touches 32 sectors"
-turn = agt.Kernel(r"""
-extern "C" __global__ void turn(int n, const float* x, float* y)
-{
-    int col = blockIdx.x * 32 + threadIdx.x, row = blockIdx.y * 32 + threadIdx.y;
-    y[col * n + row] = x[row * n + col];
-}
-""")
+# %% id=20-turn of=starter cause="a store of a warp touches 32 sectors"
+# - __shared__ float tile[32][32];
 
 
-# %% id=20-turn cause="a load of a warp touches 32 sectors"
-turn = agt.Kernel(r"""
-extern "C" __global__ void turn(int n, const float* x, float* y)
-{
-    int col = blockIdx.x * 32 + threadIdx.x, row = blockIdx.y * 32 + threadIdx.y;
-    y[row * n + col] = x[col * n + row];
-}
-""")
+# %% id=20-turn of=starter cause="a load of a warp touches 32 sectors"
+# - __shared__ float tile[32][32];
+# - y[col * n + row] = x[row * n + col];
+# + y[row * n + col] = x[col * n + row];
 
 
 # %% id=20-turn cause="takes 15.5 passes more than one"
@@ -92,20 +85,11 @@ extern "C" __global__ void turn(int n, const float* x, float* y)
 # + __shared__ float tile[32][34];
 
 
-# %% id=20-four cause="times are enough"
-# - int i = (blockIdx.x * blockDim.x + threadIdx.x) * 4;
-# - if (i + 3 < n) {
-# -     float4 v = *reinterpret_cast<const float4*>(&x[i]);
-# -     *reinterpret_cast<float4*>(&y[i]) = make_float4(by * v.x, by * v.y, by * v.z, by * v.w);
-# - } else {
-# -     for (; i < n; i++) {
-# -         y[i] = by * x[i];
-# -     }
-# - }
+# %% id=20-four of=starter cause="times are enough"
+# - int i = blockIdx.x * blockDim.x + threadIdx.x;
+# - if (i < n) {
 # + int i = (blockIdx.x * blockDim.x + threadIdx.x) * 4;
 # + for (int end = i + 4; i < n && i < end; i++) {
-# +     y[i] = by * x[i];
-# + }
 
 
 # %% id=20-four cause="no thread wrote element"

@@ -1,26 +1,21 @@
 """Plausible wrong answers to the exercises of course/21_inside_one_sm.py; see tools/build_notebooks.py."""
 
-# %% id=21-under-way cause="a thread waits for memory 64 times, and 16 are enough"
-dot = agt.Kernel(r"""
-extern "C" __global__ void dot(int n, const float* x, const float* w, float* out)
-{
-    int me = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;
-    float sum = 0.0f;
-    int i = me;
-#pragma unroll 1
-    for (; i < n; i += threads) {
-        float a = x[i], b = w[i];
-        sum += a * b;
-    }
-    out[me] = sum;
-}
-""")
+
+# %% id=21-under-way of=starter cause="a thread waits for memory 64 times, and 16 are enough"
+#   float sum = 0.0f;
+# + int i = me;
+# - for (int i = me; i < n; i += threads) {
+# - sum += x[i] * w[i];
+# + for (; i < n; i += threads) {
+# +     float a = x[i], b = w[i];
+# +     sum += a * b;
 
 
 # %% id=21-under-way cause="should be"
+#   #pragma unroll 1
 # - #pragma unroll 1
 # - for (; i < n; i += threads) {
-# -     sum += x[i] * w[i];
+# - sum += x[i] * w[i];
 # - }
 # - out[me] = sum;
 # + out[me] = sum;
@@ -76,9 +71,8 @@ extern "C" __global__ void smooth(int n, const float* x, float* y)
 
 
 # %% id=21-next-tile cause="without a __syncthreads() between them"
+#   y[t * 256 + me] = full[(me + 255) % 256] + full[me] + full[(me + 1) % 256];
 # - __syncthreads();
-# - now = 1 - now;
-# + now = 1 - now;
 
 
 # %% id=21-next-tile cause="out of bounds"
@@ -118,12 +112,9 @@ extern "C" __global__ void meanwhile(const float* x, float* y)
 
 
 # %% id=21-meanwhile cause="call `arrive()` before `own`"
-# - auto token = bar.arrive();
-# - float mine = own(x[me]);
-# - bar.wait(std::move(token));
+#   shared[me] = x[me];
 # + float mine = own(x[me]);
-# + auto token = bar.arrive();
-# + bar.wait(std::move(token));
+# - float mine = own(x[me]);
 
 
 # %% id=21-meanwhile cause="without a __syncthreads() between them"

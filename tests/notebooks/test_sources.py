@@ -178,6 +178,50 @@ def test_wrong_answers_are_read_beside_their_chapter_and_are_in_no_notebook(tmp_
         list(TOOL.products(tmp_path))
 
 
+CHANGED = """\
+# %% id=answer cause="a"
+# - if y:
+# + if not y:
+
+# %% id=answer of=starter cause="b"
+# + x = 0
+#   y = ...
+
+# %% id=answer cause="c"
+for z in y:
+    print()
+    print(z)
+
+# %% id=answer of=above cause="d"
+#   print()
+# - print(z)
+# + print()
+# +
+# + print(y)
+"""
+
+
+def test_an_answer_may_be_written_as_changes_of_another_one(tmp_path: Path) -> None:
+    source = tmp_path / "course/01_a.py"
+    beside = tmp_path / "course/wrong_answers/01_a.py"
+    beside.parent.mkdir(parents=True)
+    source.write_text(SOURCE.replace("\ny = 1\n", "\ny = 1\nif y:\n    z = 2\n"))
+    beside.write_text(CHANGED)
+    assert [cell.text for cell in TOOL.chapter(source)[1]] == [
+        "y = 1\nif not y:\n    z = 2",
+        "x = 0\ny = ...",
+        "for z in y:\n    print()\n    print(z)",
+        "for z in y:\n    print()\n    print()\n\n    print(y)",
+    ]
+    for changes, message in [
+        ('of=above cause="a"\n# - y', "answer: there is no above that these could be changes of"),
+        ('cause="a"\n#   if y:\n# - y = 1\n', "not so far down: 'y = 1'"),
+    ]:
+        beside.write_text("# %% id=answer " + changes)
+        with pytest.raises(TOOL.SourceError, match=message):
+            TOOL.chapter(source)
+
+
 def test_solutions_stand_where_some_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "course").mkdir()
     (tmp_path / "course/01_a.py").write_text(SOURCE)

@@ -42,11 +42,11 @@ notebook. A test holds the check against each, which has to reject it with the c
     # %% id=08-costliest slip cause="That's by the mean, and one odd value decides it"
 
 A wrong answer that differs from the solution in a few lines may consist of these, as in a diff: lines that
-go, each behind ``# - ``, lines that come, behind ``# + ``, and lines that stay, behind ``#   ``, where they say
-which place is meant. Each is the next line that reads so, whatever its indentation, and the new ones get that
-of the first old one that is told before theirs. With ``of=starter`` these are changes of the starter, and with
-``of=above`` of the last answer to this exercise above that is whole. Answers in ``course/right_answers/`` may
-be written so, too ::
+go, each behind ``# - ``, lines that come, behind ``# + ``, and lines that stay, behind ``#   ``, to say which
+place is meant. Each is the next line that reads so, whatever its indentation, and the new ones get that of
+the first old one that is told before theirs. With ``of=starter`` these are changes of the starter, and with
+``of=above`` of the last whole answer above to the same exercise. Answers in ``course/right_answers/`` may be
+written so, too ::
 
     # %% id=11-meet cause="the counter is past its `goal`"
     # - while (atomicAdd(arrived, 0) < goal) {

@@ -20,9 +20,9 @@ WHOLE = {
     "asyncgpu_tutor": 23_675,
     "asyncgpu_course": 11_970,
     "simgpu": 28_500,
-    "tests": 33_175,
-    "course": 49_150,
-    "tools": 7_865,
+    "tests": 33_220,
+    "course": 45_900,
+    "tools": 7_880,
     "benchmarks": 10_345,
 }
 JAVASCRIPT = 700

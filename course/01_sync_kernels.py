@@ -143,15 +143,8 @@ extern "C" __global__ void my_copy(unsigned int n, const float* x, float* y)
 """)
 
 # %% id=01-copy solution
-my_copy = agt.Kernel(r"""
-extern "C" __global__ void my_copy(unsigned int n, const float* x, float* y)
-{
-    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) {
-        y[i] = x[i];
-    }
-}
-""")
+# - // your line
+# + y[i] = x[i];
 
 # %% id=01-copy hints
 # Your thread has a number `i`. Take element `i` of `x` and put it into element `i` of `y`.
@@ -182,15 +175,11 @@ extern "C" __global__ void my_relu(unsigned int n, const float* input, float* ou
 """)
 
 # %% id=01-relu solution
-my_relu = agt.Kernel(r"""
-extern "C" __global__ void my_relu(unsigned int n, const float* input, float* output)
-{
-    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) {
-        output[i] = input[i] > 0.0f ? input[i] : 0.0f;
-    }
-}
-""")
+# - // your code
+# + unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+# + if (i < n) {
+# +     output[i] = input[i] > 0.0f ? input[i] : 0.0f;
+# + }
 
 # %% id=01-relu hints
 # Two things are missing: which element is mine, and what do I do with it?
@@ -373,20 +362,14 @@ extern "C" __global__ void my_matvec(unsigned int m, unsigned int n,
 """)
 
 # %% id=01-matvec solution
-my_matvec = agt.Kernel(r"""
-extern "C" __global__ void my_matvec(unsigned int m, unsigned int n,
-                                     const float* a, const float* x, float* y)
-{
-    unsigned int row = blockIdx.x * blockDim.x + threadIdx.x;
-    if (row < m) {
-        float sum = 0.0f;
-        for (unsigned int j = 0; j < n; j++) {
-            sum += a[row * n + j] * x[j];
-        }
-        y[row] = sum;
-    }
-}
-""")
+# - // your code
+# + if (row < m) {
+# +     float sum = 0.0f;
+# +     for (unsigned int j = 0; j < n; j++) {
+# +         sum += a[row * n + j] * x[j];
+# +     }
+# +     y[row] = sum;
+# + }
 
 # %% id=01-matvec hints
 # One thread computes one element of `y`, so it needs one row of `a` and all of `x`.
@@ -742,16 +725,10 @@ extern "C" __global__ void my_add(unsigned int n,
 """)
 
 # %% id=01-add solution
-my_add = agt.Kernel(r"""
-extern "C" __global__ void my_add(unsigned int n,
-                                  const float* x, const float* y, float* z)
-{
-    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) {
-        z[i] = x[i] + y[i];
-    }
-}
-""")
+# - // your lines
+# + if (i < n) {
+# +     z[i] = x[i] + y[i];
+# + }
 
 # %% id=01-add hints
 # Two arrays come in, one goes out, and all three have the same length.
@@ -781,16 +758,11 @@ extern "C" __global__ void my_scale(unsigned int n, float a, float b,
 """)
 
 # %% id=01-scale solution
-my_scale = agt.Kernel(r"""
-extern "C" __global__ void my_scale(unsigned int n, float a, float b,
-                                    const float* x, float* y)
-{
-    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) {
-        y[i] = a * x[i] + b;
-    }
-}
-""")
+# - // your code
+# + unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+# + if (i < n) {
+# +     y[i] = a * x[i] + b;
+# + }
 
 # %% id=01-scale hints
 # `a` and `b` are numbers, not arrays, and every thread gets the same two.
@@ -822,15 +794,10 @@ extern "C" __global__ void my_reverse(unsigned int n, const float* x, float* y)
 """)
 
 # %% id=01-reverse solution
-my_reverse = agt.Kernel(r"""
-extern "C" __global__ void my_reverse(unsigned int n, const float* x, float* y)
-{
-    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) {
-        y[i] = x[n - 1 - i];
-    }
-}
-""")
+# - // your lines
+# + if (i < n) {
+# +     y[i] = x[n - 1 - i];
+# + }
 
 # %% id=01-reverse hints
 # Which element of `x` belongs at the front of `y`? It's the last one, and the index of the last one isn't `n`.
@@ -877,16 +844,10 @@ extern "C" __global__ void my_stride(unsigned int n, unsigned int stride,
 """)
 
 # %% id=01-stride solution
-my_stride = agt.Kernel(r"""
-extern "C" __global__ void my_stride(unsigned int n, unsigned int stride,
-                                     const float* x, float* y)
-{
-    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) {
-        y[i] = x[i * stride];
-    }
-}
-""")
+# - // your lines
+# + if (i < n) {
+# +     y[i] = x[i * stride];
+# + }
 
 # %% id=01-stride hints
 # `n` is the length of `y`. Thread 0 reads `x[0]`, and thread 1 reads `x[stride]`. What about thread 2?
@@ -977,17 +938,10 @@ extern "C" __global__ void my_broadcast(unsigned int m, unsigned int n,
 """)
 
 # %% id=01-broadcast solution
-my_broadcast = agt.Kernel(r"""
-extern "C" __global__ void my_broadcast(unsigned int m, unsigned int n,
-        const float* tall, const float* wide, float* out)
-{
-    unsigned int row = blockIdx.y * blockDim.y + threadIdx.y;
-    unsigned int col = blockIdx.x * blockDim.x + threadIdx.x;
-    if (row < m && col < n) {
-        out[row * n + col] = tall[row] + wide[col];
-    }
-}
-""")
+# - // your lines
+# + if (row < m && col < n) {
+# +     out[row * n + col] = tall[row] + wide[col];
+# + }
 
 # %% id=01-broadcast hints
 # Each thread has a `row` and a `col`. Which element of `tall` does it need, and which of `wide`?
@@ -1019,17 +973,10 @@ extern "C" __global__ void my_transpose(unsigned int m, unsigned int n,
 """)
 
 # %% id=01-transpose solution
-my_transpose = agt.Kernel(r"""
-extern "C" __global__ void my_transpose(unsigned int m, unsigned int n,
-                                        const float* a, float* out)
-{
-    unsigned int row = blockIdx.y * blockDim.y + threadIdx.y;  // of out
-    unsigned int col = blockIdx.x * blockDim.x + threadIdx.x;
-    if (row < n && col < m) {
-        out[row * m + col] = a[col * n + row];
-    }
-}
-""")
+# - // your code
+# + if (row < n && col < m) {
+# +     out[row * m + col] = a[col * n + row];
+# + }
 
 # %% id=01-transpose hints
 # `out` has `n` rows of `m` elements. Its element (row, col) is element (col, row) of `a`.

@@ -432,10 +432,8 @@ def in_order(first, second, one, two):
 
 
 # %% id=02-order-the-race solution
-def in_order(first, second, one, two):
-    first.async_on(one)
-    two.wait_event(one.record())
-    return second.async_on(two)
+#   first.async_on(one)
+# + two.wait_event(one.record())
 
 # %% id=02-order-the-race hints
 # `second` has to wait for a certain point on stream `one`: the point right behind `first`.

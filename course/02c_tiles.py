@@ -188,29 +188,20 @@ extern "C" __global__ void sgemm_tiled(unsigned int m, unsigned int n, unsigned 
 """)
 
 # %% id=02c-tiled solution
-sgemm_tiled = agt.Kernel(r"""
-extern "C" __global__ void sgemm_tiled(unsigned int m, unsigned int n, unsigned int k,
-                                       const float* a, const float* b, float* c)
-{
-    __shared__ float tile_a[16][16];
-    __shared__ float tile_b[16][16];
-    unsigned int x = threadIdx.x, y = threadIdx.y;
-    unsigned int row = blockIdx.y * 16 + y, col = blockIdx.x * 16 + x;
-    float sum = 0.0f;
-    for (unsigned int t = 0; t < k; t += 16) {
-        tile_a[y][x] = row < m && t + x < k ? a[row * k + t + x] : 0.0f;
-        tile_b[y][x] = t + y < k && col < n ? b[(t + y) * n + col] : 0.0f;
-        __syncthreads();
-        for (unsigned int i = 0; i < 16; i++) {
-            sum += tile_a[y][i] * tile_b[i][x];
-        }
-        __syncthreads();
-    }
-    if (row < m && col < n) {
-        c[row * n + col] = sum;
-    }
-}
-""")
+# - // your code
+# + float sum = 0.0f;
+# + for (unsigned int t = 0; t < k; t += 16) {
+# +     tile_a[y][x] = row < m && t + x < k ? a[row * k + t + x] : 0.0f;
+# +     tile_b[y][x] = t + y < k && col < n ? b[(t + y) * n + col] : 0.0f;
+# +     __syncthreads();
+# +     for (unsigned int i = 0; i < 16; i++) {
+# +         sum += tile_a[y][i] * tile_b[i][x];
+# +     }
+# +     __syncthreads();
+# + }
+# + if (row < m && col < n) {
+# +     c[row * n + col] = sum;
+# + }
 
 # %% id=02c-tiled hints
 # Write a loop over `t`, and in it: load one element of each tile, *barrier*, add up 16 products from the tiles, *barrier*.

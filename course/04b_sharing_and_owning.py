@@ -415,12 +415,9 @@ def apply_all(matrix, xs):
     return agt.zip(*[launch.output().to_host() for launch in products])
 
 # %% id=04b-lend solution
-def apply_all(matrix, xs):
-    n = xs[0].size
-    products = [
-        agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(x), agt.zeros(n).partition(32)) for x in xs
-    ]
-    return agt.zip(*[launch.output().to_host() for launch in products])
+# - agt.matvec_naive(n, n, matrix, agt.h2d(x), agt.zeros(n).partition(32))
+# - for x in xs
+# + agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(x), agt.zeros(n).partition(32)) for x in xs
 
 # %% id=04b-lend hints
 # If you pass `matrix` as it is, the first launch gets it, and nothing is left for the second.

@@ -208,18 +208,13 @@ class RoundRobin(agt.SchedulingPolicy):
 
 
 # %% id=05-round-robin solution
-class RoundRobin(agt.SchedulingPolicy):
-    def __init__(self, size):
-        super().__init__()
-        self.size = size
-        self.streams = []
-        self.turn = -1
-
-    def next_stream(self):
-        if len(self.streams) < self.size:
-            self.streams.append(self.device.create_stream())
-        self.turn += 1
-        return self.streams[self.turn % self.size]
+#   self.streams = []
+# + self.turn = -1
+# - return self.device.default_stream  # your code
+# + if len(self.streams) < self.size:
+# +     self.streams.append(self.device.create_stream())
+# + self.turn += 1
+# + return self.streams[self.turn % self.size]
 
 # %% id=05-round-robin hints
 # A policy has to remember two things: its streams, and whose turn it is.
@@ -373,23 +368,12 @@ class LeastLoaded(agt.SchedulingPolicy):
 
 
 # %% id=05-least-loaded solution
-class LeastLoaded(agt.SchedulingPolicy):
-    def __init__(self, size):
-        super().__init__()
-        self.size = size
-        self.streams = []
-        self.load = [0.0] * size
-        self.us = 0.0
-
-    def expect(self, us):
-        self.us = us
-
-    def next_stream(self):
-        if not self.streams:
-            self.streams = [self.device.create_stream() for _ in range(self.size)]
-        i = self.load.index(min(self.load))
-        self.load[i] += self.us
-        return self.streams[i]
+#   self.streams = []
+# + self.load = [0.0] * size
+# - return self.streams[0]  # your code
+# + i = self.load.index(min(self.load))
+# + self.load[i] += self.us
+# + return self.streams[i]
 
 # %% id=05-least-loaded hints
 # Keep a sum for each stream: how much work it has been given so far, in µs.
@@ -605,17 +589,12 @@ def best_possible(trace):
 
 
 # %% id=05-when-it-pays solution
-def best_possible(trace):
-    m = trace.metrics()
-    calls = [span for span in trace if span.kind == "call"]
-    walls = [calls[-1].end - calls[0].start]
-    copies = [us for (_, engine), us in m.engine_busy.items() if engine != "compute"]
-    walls += copies
-    walls.append(sum(span.duration * span.detail.get("fills", 0.0) for span in trace.device_spans))
-    jobs = {}
-    for span in trace.device_spans:
-        jobs[span.op] = jobs.get(span.op, 0.0) + span.duration
-    return max(walls + list(jobs.values()))
+# - return max(walls)  # your code
+# + walls.append(sum(span.duration * span.detail.get("fills", 0.0) for span in trace.device_spans))
+# + jobs = {}
+# + for span in trace.device_spans:
+# +     jobs[span.op] = jobs.get(span.op, 0.0) + span.duration
+# + return max(walls + list(jobs.values()))
 
 # %% id=05-when-it-pays hints
 # Two walls are missing, the SMs and the longest job. Each is a time that more streams can't shorten, and the highest of all wins.

@@ -534,13 +534,10 @@ async def run_tokens(graph, x, tokens):
 
 
 # %% id=09-token-loop solution
-async def run_tokens(graph, x, tokens):
-    results = []
-    for token in tokens:
-        graph.update(agt.memcpy(x.borrow(), token))
-        answer = await graph.launch()
-        results.append(answer.copy())
-    return results
+# - results.append(await graph.launch())
+# + graph.update(agt.memcpy(x.borrow(), token))
+# + answer = await graph.launch()
+# + results.append(answer.copy())
 
 
 # %% id=09-token-loop hints

@@ -501,31 +501,12 @@ extern "C" __global__ void flood(
 """
 
 # %% id=11-flood solution
-FLOOD = r"""
-__device__ bool next_to(int level, int width, const int* depth)
-{
-    int i = blockIdx.x * blockDim.x + threadIdx.x, x = i % width, y = i / width;
-    return (x > 0 && depth[i - 1] == level)
-        || (x < width - 1 && depth[i + 1] == level)
-        || (y > 0 && depth[i - width] == level)
-        || (y < width - 1 && depth[i + width] == level);
-}
-
-extern "C" __global__ void flood(
-    int width, const unsigned char* open, int* depth, int* rounds)
-{
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    int level = 0;
-    while (level < width * width) {
-        bool reached = open[i] && depth[i] < 0 && next_to(level, width, depth);
-        __syncthreads();
-        if (reached) depth[i] = level + 1;
-        level++;
-        if (!__syncthreads_or(reached)) break;
-    }
-    if (i == 0) rounds[0] = level;
-}
-"""
+# - while (level < width * width) {                // a bound, for safety
+# + while (level < width * width) {
+#   bool reached = open[i] && depth[i] < 0 && next_to(level, width, depth);
+# + __syncthreads();
+# - break;                                     // one step only
+# + if (!__syncthreads_or(reached)) break;
 
 # %% id=11-flood hints
 # The `break` is right in its place. It only has to depend on something: whether *anybody* has reached a new cell.

@@ -266,15 +266,12 @@ def settle(round_op, every, stream):
             return rounds
 
 # %% id=11b-ask-less solution
-def settle(round_op, every, stream):
-    rounds = 0
-    while True:
-        for _ in range(every - 1):
-            round_op().async_on(stream)
-        moved = round_op().to_host().sync_on(stream)
-        rounds += every
-        if not moved[0]:
-            return rounds
+# - moved = round_op().to_host().sync_on(stream)  # asks after every round
+# - rounds += 1
+# + for _ in range(every - 1):
+# +     round_op().async_on(stream)
+# + moved = round_op().to_host().sync_on(stream)
+# + rounds += every
 
 # %% id=11b-ask-less hints
 # A round whose flag nobody reads does not need to be waited for. Which of the four ways to run an operation returns at once?
@@ -514,38 +511,17 @@ extern "C" __global__ void queue(
 """
 
 # %% id=11b-queue solution
-QUEUE = r"""
-__device__ float work(unsigned int length)
-{
-    __shared__ float part[64];
-    float sum = 0.0f;
-    for (unsigned int k = threadIdx.x + 1; k <= length; k += blockDim.x) {
-        sum += 1.0f / ((float)k * (float)k);
-    }
-    part[threadIdx.x] = sum;
-    __syncthreads();
-    for (unsigned int half = blockDim.x / 2; half > 0; half /= 2) {
-        if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
-        __syncthreads();
-    }
-    return part[0];
-}
-
-extern "C" __global__ void queue(
-    unsigned int jobs, const unsigned int* lengths, unsigned int* next, float* results)
-{
-    __shared__ unsigned int job;
-    while (true) {
-        if (threadIdx.x == 0) job = atomicAdd(next, 1);
-        __syncthreads();
-        unsigned int mine = job;
-        if (mine >= jobs) return;
-        float sum = work(lengths[mine]);
-        if (threadIdx.x == 0) results[mine] = sum;
-        __syncthreads();
-    }
-}
-"""
+# - for (unsigned int job = blockIdx.x; job < jobs; job += gridDim.x) {
+# - float sum = work(lengths[job]);
+# - if (threadIdx.x == 0) results[job] = sum;
+# + __shared__ unsigned int job;
+# + while (true) {
+# +     if (threadIdx.x == 0) job = atomicAdd(next, 1);
+# +     __syncthreads();
+# +     unsigned int mine = job;
+# +     if (mine >= jobs) return;
+# +     float sum = work(lengths[mine]);
+# +     if (threadIdx.x == 0) results[mine] = sum;
 
 # %% id=11b-queue hints
 # One thread asks the counter, and the others have to learn the answer. How do the threads of a block pass a number around? By a `__shared__` variable.

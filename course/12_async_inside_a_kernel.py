@@ -270,27 +270,14 @@ struct Pot {
 """
 
 # %% id=12-pot solution
-POT = r"""
-struct Pot {
-    Timer boil;
-    int cups, pour, step;
-    Timer pouring;
-    __device__ Poll poll()
-    {
-        if (step == 0) {
-            if (boil.poll() == PENDING) return PENDING;
-            pouring.left = pour;
-            step = 1;
-        }
-        while (cups > 0) {
-            if (pouring.poll() == PENDING) return PENDING;
-            cups--;
-            pouring.left = pour;
-        }
-        return READY;
-    }
-};
-"""
+# - if (pouring.poll() == PENDING) return PENDING;
+# - return READY;                          // one cup is not many
+# + while (cups > 0) {
+# +     if (pouring.poll() == PENDING) return PENDING;
+# +     cups--;
+# +     pouring.left = pour;
+# + }
+# + return READY;
 
 # %% id=12-pot hints
 # The loop of the Python version can be a loop here as well. What has to be remembered when `poll` returns in the middle of it? How many cups are left. There is a member for that.
@@ -339,22 +326,13 @@ __device__ Poll poll(unsigned int* cell, unsigned int& x)
 """
 
 # %% id=12-oneshot solution
-ONESHOT = r"""
-__device__ void send(unsigned int* cell, unsigned int x)
-{
-    cell[1] = x;
-    __threadfence();
-    atomicExch(&cell[0], 1u);
-}
-
-__device__ Poll poll(unsigned int* cell, unsigned int& x)
-{
-    if (atomicAdd(&cell[0], 0u) == 0) return PENDING;
-    __threadfence();
-    x = cell[1];
-    return READY;
-}
-"""
+# - cell[0] = 1;
+#   cell[1] = x;
+# + __threadfence();
+# + atomicExch(&cell[0], 1u);
+# - if (cell[0] == 0) return PENDING;
+# + if (atomicAdd(&cell[0], 0u) == 0) return PENDING;
+# + __threadfence();
 
 # %% id=12-oneshot hints
 # First the value, then the flag. And something between the two.
@@ -530,20 +508,12 @@ struct Join {
 """
 
 # %% id=12-join solution
-JOIN = r"""
-template <typename A, typename B>
-struct Join {
-    A a;
-    B b;
-    bool a_done, b_done;                       // both false at first
-    __device__ Poll poll()
-    {
-        if (!a_done) a_done = a.poll() == READY;
-        if (!b_done) b_done = b.poll() == READY;
-        return a_done && b_done ? READY : PENDING;
-    }
-};
-"""
+# - if (!a_done && a.poll() == PENDING) return PENDING;
+# - a_done = true;
+# - return b.poll();
+# + if (!a_done) a_done = a.poll() == READY;
+# + if (!b_done) b_done = b.poll() == READY;
+# + return a_done && b_done ? READY : PENDING;
 
 # %% id=12-join hints
 # Do not return after `a`, whatever it says. Poll both first, and decide after that.
@@ -644,32 +614,20 @@ __device__ int serve(int n, const int* boil, const int* steep, const int* limit,
 """
 
 # %% id=12-timeout solution
-SERVE = r"""
-using Guest = Select<Tea, Timer>;
-using Table = Join<Guest, Guest>;
-
-__device__ Guest guest(int boil, int steep, int limit)
-{
-    return {{{boil}, {steep}, 0}, {limit}, -1};
-}
-
-__device__ int serve(int n, const int* boil, const int* steep, const int* limit,
-                     int* teas)
-{
-    Table tables[8];
-    for (int k = 0; k < n; k++) {
-        Guest left = guest(boil[2 * k], steep[2 * k], limit[2 * k]);
-        Guest right = guest(boil[2 * k + 1], steep[2 * k + 1], limit[2 * k + 1]);
-        tables[k] = {left, right, false, false};
-    }
-    int rounds = run_all(tables, n);
-    *teas = 0;
-    for (int k = 0; k < n; k++) {
-        *teas += (tables[k].a.winner == 0) + (tables[k].b.winner == 0);
-    }
-    return rounds;
-}
-"""
+# - int rounds = 0;
+# + Table tables[8];
+# + for (int k = 0; k < n; k++) {
+# +     Guest left = guest(boil[2 * k], steep[2 * k], limit[2 * k]);
+# +     Guest right = guest(boil[2 * k + 1], steep[2 * k + 1], limit[2 * k + 1]);
+# +     tables[k] = {left, right, false, false};
+# + }
+# + int rounds = run_all(tables, n);
+# - for (int k = 0; k < 2 * n; k++) {
+# - Guest alone = guest(boil[k], steep[k], limit[k]);
+# - rounds += run_all(&alone, 1);
+# - *teas += alone.winner == 0;
+# + for (int k = 0; k < n; k++) {
+# +     *teas += (tables[k].a.winner == 0) + (tables[k].b.winner == 0);
 
 # %% id=12-timeout hints
 # First lay all tables, then run them, then count. That makes two loops with one call of `run_all` between them.
@@ -1049,17 +1007,13 @@ __device__ Poll warp_take(unsigned int* mail, unsigned int& message)
 """
 
 # %% id=12-warp solution
-WARP_TAKE = r"""
-__device__ Poll warp_take(unsigned int* mail, unsigned int& message)
-{
-    unsigned int found = 0;
-    int state = PENDING;
-    if (threadIdx.x % 32 == 0) state = take(mail, found);
-    state = __shfl_sync(0xffffffff, state, 0);
-    message = __shfl_sync(0xffffffff, found, 0);
-    return (Poll)state;
-}
-"""
+# - return take(mail, message);                // every lane for itself
+# + unsigned int found = 0;
+# + int state = PENDING;
+# + if (threadIdx.x % 32 == 0) state = take(mail, found);
+# + state = __shfl_sync(0xffffffff, state, 0);
+# + message = __shfl_sync(0xffffffff, found, 0);
+# + return (Poll)state;
 
 # %% id=12-warp hints
 # Only lane 0 of each warp may call `take`. Which lane a thread is: `threadIdx.x % 32`.
@@ -1095,21 +1049,12 @@ __device__ int together(Future& mine)
 """
 
 # %% id=12-together solution
-TOGETHER = r"""
-template <typename Future>
-__device__ int together(Future& mine)
-{
-    int rounds = 0;
-    Poll state = PENDING;
-    bool all = false;
-    while (!all) {
-        if (state == PENDING) state = mine.poll();
-        all = __all_sync(0xffffffff, state == READY);
-        rounds++;
-    }
-    return rounds;
-}
-"""
+# - while (state == PENDING) {
+# - state = mine.poll();
+# + bool all = false;
+# + while (!all) {
+# +     if (state == PENDING) state = mine.poll();
+# +     all = __all_sync(0xffffffff, state == READY);
 
 # %% id=12-together hints
 # What a lane knows about itself and what the warp knows about all are two variables. The loop ends by the second one.
@@ -1246,16 +1191,13 @@ __device__ void send(unsigned int* tail, unsigned int* full, unsigned int* value
 """
 
 # %% id=12-channel solution
-SEND = r"""
-__device__ void send(unsigned int* tail, unsigned int* full, unsigned int* values,
-                     unsigned int x)
-{
-    unsigned int place = atomicAdd(tail, 1u);
-    values[place] = x;
-    __threadfence();
-    atomicExch(&full[place], 1u);
-}
-"""
+# - values[*tail] = x;
+# - full[*tail] = 1;
+# - *tail = *tail + 1;
+# + unsigned int place = atomicAdd(tail, 1u);
+# + values[place] = x;
+# + __threadfence();
+# + atomicExch(&full[place], 1u);
 
 # %% id=12-channel hints
 # Two senders that read `*tail` at the same time get the same place. What reads and counts in one go?
@@ -1302,33 +1244,15 @@ struct Ring {
 """
 
 # %% id=12-ring solution
-RING = r"""
-struct Ring {
-    unsigned int* head;                        // how many were received
-    unsigned int* tail;                        // how many were sent
-    unsigned int* values;                      // two places
-    __device__ Poll poll_send(unsigned int x)
-    {
-        unsigned int sent = atomicAdd(tail, 0u);
-        if (sent - atomicAdd(head, 0u) == 2) return PENDING;
-        __threadfence();
-        values[sent % 2] = x;
-        __threadfence();
-        atomicExch(tail, sent + 1);
-        return READY;
-    }
-    __device__ Poll poll(unsigned int& x)
-    {
-        unsigned int received = atomicAdd(head, 0u);
-        if (atomicAdd(tail, 0u) == received) return PENDING;
-        __threadfence();
-        x = values[received % 2];
-        __threadfence();
-        atomicExch(head, received + 1);
-        return READY;
-    }
-};
-"""
+#   unsigned int sent = atomicAdd(tail, 0u);
+# + if (sent - atomicAdd(head, 0u) == 2) return PENDING;
+# + __threadfence();
+#   values[sent % 2] = x;
+# + __threadfence();
+#   if (atomicAdd(tail, 0u) == received) return PENDING;
+# + __threadfence();
+#   x = values[received % 2];
+# + __threadfence();
 
 # %% id=12-ring hints
 # How many messages lie in the ring? As many as were sent and not received: `sent - received`. That's right even when one of the counters has begun again at 0.
@@ -1384,21 +1308,15 @@ __device__ void leave(unsigned int* door)
 """
 
 # %% id=12-door solution
-DOOR = r"""
-#include <cuda/atomic>
-using Word = cuda::atomic_ref<unsigned int, cuda::thread_scope_device>;
-
-__device__ Poll enter(unsigned int* door)
-{
-    unsigned int before = Word(*door).exchange(1u, cuda::memory_order_acquire);
-    return before == 0 ? READY : PENDING;
-}
-
-__device__ void leave(unsigned int* door)
-{
-    Word(*door).store(0u, cuda::memory_order_release);
-}
-"""
+# - using Word = cuda::atomic_ref<unsigned int, cuda::thread_scope_block>;
+# + using Word = cuda::atomic_ref<unsigned int, cuda::thread_scope_device>;
+# - if (Word(*door).load(cuda::memory_order_relaxed) == 1) return PENDING;
+# - Word(*door).store(1u, cuda::memory_order_relaxed);
+# - return READY;
+# + unsigned int before = Word(*door).exchange(1u, cuda::memory_order_acquire);
+# + return before == 0 ? READY : PENDING;
+# - Word(*door).store(0u, cuda::memory_order_relaxed);
+# + Word(*door).store(0u, cuda::memory_order_release);
 
 # %% id=12-door hints
 # Look and write have to be one step: `Word(*door).exchange(1u, ...)` writes a 1 and returns what was there. Whoever gets the 0 is in.

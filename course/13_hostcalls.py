@@ -379,18 +379,11 @@ __global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
 """
 
 # %% id=13-bill solution
-BILL = r"""
-#include "hostcall.cuh"
-__global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
-                     const int* items, const int* amounts, unsigned long long* costs)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    unsigned long long price = 0;
-    bool ok = hostcall(host, 16, items[blockIdx.x], 0, 0, price);
-    if (!ok) return;
-    costs[blockIdx.x] = price * amounts[blockIdx.x];
-}
-"""
+# - costs[blockIdx.x] = 0;
+# + unsigned long long price = 0;
+# + bool ok = hostcall(host, 16, items[blockIdx.x], 0, 0, price);
+# + if (!ok) return;
+# + costs[blockIdx.x] = price * amounts[blockIdx.x];
 
 # %% id=13-bill hints
 # The call is the one of `roll`, with `items[blockIdx.x]` as the first number.
@@ -588,31 +581,11 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack,
 """
 
 # %% id=13-pipeline solution
-PIPELINE = r"""
-#include "hostcall.cuh"
-__global__ void pipeline(unsigned long long* mail, unsigned long long* stack,
-                         int pieces, int size)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    if (threadIdx.x >= 4) return;
-    int first = blockIdx.x * 4 + threadIdx.x;
-    for (int piece = first; piece < pieces; piece += gridDim.x * 4) {
-        int p = hostcall_begin(host);
-        if (p < 0) return;
-        char* bytes = hostcall_bytes(host, p);
-        hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
-        bool ok = hostcall_wait(host, p);
-        if (!ok) return;
-        int n = (int)hostcall_answer(host, p);
-        for (int i = 0; i < n; ++i)
-            if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
-        hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
-        ok = hostcall_wait(host, p);
-        if (!ok) return;
-        hostcall_end(host, p);
-    }
-}
-"""
+# - if (threadIdx.x > 0) return;
+# - for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+# + if (threadIdx.x >= 4) return;
+# + int first = blockIdx.x * 4 + threadIdx.x;
+# + for (int piece = first; piece < pieces; piece += gridDim.x * 4) {
 
 # %% id=13-pipeline hints
 # With one packet for each block, 24 pieces are six turns of two rounds each. How many turns would it be if all 16 packets were under way? And would fewer packets do?
@@ -1030,27 +1003,10 @@ class FreeStack:
                 return
 
 # %% id=13-stack solution
-class FreeStack:
-    start = (0, 0)
-
-    @staticmethod
-    def pop():
-        while True:
-            top = yield "load", "top"
-            packet, tag = top
-            if packet is None:
-                return None
-            below = yield "load", ("next", packet)
-            if (yield "cas", "top", top, (below, tag + 1)):
-                return packet
-
-    @staticmethod
-    def push(packet):
-        while True:
-            top = yield "load", "top"
-            yield "store", ("next", packet), top[0]
-            if (yield "cas", "top", top, (packet, top[1] + 1)):
-                return
+# - if (yield "cas", "top", top, (below, tag)):
+# + if (yield "cas", "top", top, (below, tag + 1)):
+# - if (yield "cas", "top", top, (packet, top[1])):
+# + if (yield "cas", "top", top, (packet, top[1] + 1)):
 
 # %% id=13-stack hints
 # The starter carries the tag around already. It never changes it.
@@ -1102,11 +1058,8 @@ def price_all(prices):
     return handler
 
 # %% id=13-batch solution
-def price_all(prices):
-    def handler(items, amounts, _):
-        return prices[items] * amounts
-
-    return handler
+# - return [0 for item in items]
+# + return prices[items] * amounts
 
 # %% id=13-batch hints
 # The function gets whole arrays, one entry for each call. Is there anything in NumPy that looks up many entries at once?

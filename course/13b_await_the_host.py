@@ -148,34 +148,23 @@ struct Ask {
 """
 
 # %% id=13b-ask solution
-ASK = r"""
-struct Ask {
-    Hostcalls host;
-    unsigned long long a;
-    int step, packet;
-    unsigned long long answer;
-    __device__ Poll poll()
-    {
-        if (step == 0) {
-            packet = hostcall_try_begin(host);
-            if (packet < 0) return PENDING;
-            step = 1;
-        }
-        if (step == 1) {
-            hostcall_ask(host, packet, 16, a, 0, 0);
-            step = 2;
-        }
-        if (step == 2) {
-            if (!hostcall_done(host, packet)) return PENDING;
-            __threadfence_system();
-            answer = hostcall_answer(host, packet);
-            hostcall_end(host, packet);
-            step = 3;
-        }
-        return READY;
-    }
-};
-"""
+# - hostcall(host, 16, a, 0, 0, answer);   // waits
+# + if (step == 0) {
+# +     packet = hostcall_try_begin(host);
+# +     if (packet < 0) return PENDING;
+# +     step = 1;
+# + }
+# + if (step == 1) {
+# +     hostcall_ask(host, packet, 16, a, 0, 0);
+# +     step = 2;
+# + }
+# + if (step == 2) {
+# +     if (!hostcall_done(host, packet)) return PENDING;
+# +     __threadfence_system();
+# +     answer = hostcall_answer(host, packet);
+# +     hostcall_end(host, packet);
+# +     step = 3;
+# + }
 
 # %% id=13b-ask hints
 # Follow the picture from left to right, with an `if` for each step, as in the cup of tea. Where it may wait, `return PENDING`.
@@ -391,38 +380,16 @@ __global__ void ahead(unsigned long long* mail, unsigned long long* stack,
 """
 
 # %% id=13b-challenge solution
-AHEAD = r"""
-#include "hostcall_async.cuh"
-__device__ float work(float x)
-{
-    float root = 1.0f + x;
-    for (int k = 0; k < 1500; k++) root = 0.5f * (root + 3.0f / root);
-    return root + x;
-}
-
-__global__ void ahead(unsigned long long* mail, unsigned long long* stack,
-                      int pieces, float* out)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    float sum = 0.0f;
-    Ask next = ask_keeping(host, 16, 0, 0, 0);
-    for (int k = 0; k < pieces; k++) {
-        Ask mine = next;
-        block_on(mine);
-        if (mine.error != 0) {
-            mine.end();
-            return;
-        }
-        if (k + 1 < pieces) {
-            next = ask_keeping(host, 16, k + 1, 0, 0);
-            next.poll();
-        }
-        sum += work(mine.bytes()[0]);
-        mine.end();
-    }
-    *out = sum;
-}
-"""
+#   float sum = 0.0f;
+# + Ask next = ask_keeping(host, 16, 0, 0, 0);
+# - Ask mine = ask_keeping(host, 16, k, 0, 0);
+# + Ask mine = next;
+#   if (mine.error != 0) {
+#   return;
+# + }
+# + if (k + 1 < pieces) {
+# +     next = ask_keeping(host, 16, k + 1, 0, 0);
+# +     next.poll();
 
 # %% id=13b-challenge hints
 # When is the earliest moment at which you can ask for piece 1? It's before you work on piece 0.
@@ -675,13 +642,9 @@ __device__ void dropped(const Hostcalls& host, int step, int packet)
 """
 
 # %% id=13b-drop solution
-DROPPED = r"""
-__device__ void dropped(const Hostcalls& host, int step, int packet)
-{
-    if (step == 1) hostcall_end(host, packet);
-    if (step == 2) hostcall_leave(host, packet);
-}
-"""
+# - // nobody polls it any more, so there is nothing to do. Or is there?
+# + if (step == 1) hostcall_end(host, packet);
+# + if (step == 2) hostcall_leave(host, packet);
 
 # %% id=13b-drop hints
 # For each of the four steps, ask who owns the packet.
@@ -715,18 +678,13 @@ __global__ void first(unsigned long long* mail, unsigned long long* stack,
 """
 
 # %% id=13b-first solution
-FIRST = r"""
-#include "hostcall_async.cuh"
-__global__ void first(unsigned long long* mail, unsigned long long* stack,
-                      int a, int b, long long* out)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    auto race = within(select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)), 200000);
-    block_on(race);
-    if (race.winner == 1) *out = -1;
-    else *out = race.a.winner == 0 ? race.a.a.answer : race.a.b.answer;
-}
-"""
+# - Ask one = ask(host, 16, a, 0, 0);
+# - block_on(one);
+# - *out = one.answer;
+# + auto race = within(select(ask(host, 16, a, 0, 0), ask(host, 16, b, 0, 0)), 200000);
+# + block_on(race);
+# + if (race.winner == 1) *out = -1;
+# + else *out = race.a.winner == 0 ? race.a.a.answer : race.a.b.answer;
 
 # %% id=13b-first hints
 # The race is `select(ask(...), ask(...))`. The limit goes around it: `within(..., 200000)`.

@@ -459,34 +459,17 @@ extern "C" __global__ void search(
 """
 
 # %% id=14-search solution
-SEARCH = r"""
-extern "C" __global__ void search(
-    unsigned long long* mail, unsigned long long* stack, int pieces, int asked,
-    const unsigned char* pictures, int* apart)
-{
-    __shared__ char* bytes;
-    Hostcalls host = hostcalls(mail, stack);
-    Ask next = ask_keeping(host, 16, 0, 0, 0);
-    for (int k = 0; k < pieces; k++) {
-        Ask mine = next;
-        if (threadIdx.x == 0) {
-            block_on(mine);
-            bytes = mine.error == 0 ? mine.bytes() : 0;
-            if (bytes == 0) {
-                mine.end();                          // refused, but has its packet
-            } else if (k + 1 < pieces) {
-                next = ask_keeping(host, 16, k + 1, 0, 0);
-                next.poll();
-            }
-        }
-        __syncthreads();                             // the piece is there
-        if (bytes == 0) return;
-        compare(bytes, asked, pictures, apart + k * PIECE * asked);
-        __syncthreads();                             // everybody has read it
-        if (threadIdx.x == 0) mine.end();
-    }
-}
-"""
+#   Hostcalls host = hostcalls(mail, stack);
+# + Ask next = ask_keeping(host, 16, 0, 0, 0);
+# - Ask mine = ask_keeping(host, 16, k, 0, 0);
+# + Ask mine = next;
+# - if (bytes == 0) mine.end();              // refused, but has its packet
+# + if (bytes == 0) {
+# +     mine.end();                          // refused, but has its packet
+# + } else if (k + 1 < pieces) {
+# +     next = ask_keeping(host, 16, k + 1, 0, 0);
+# +     next.poll();
+# + }
 
 # %% id=14-search hints
 # When is the earliest moment at which thread 0 can ask for piece 1? It's when piece 0 has come, and before anybody compares.

@@ -429,42 +429,14 @@ extern "C" __global__ void flash(
 """
 
 # %% id=14b-mix solution
-FLASH = r"""
-#define SIZE 24
-#define TILE 32
-extern "C" __global__ void flash(
-    int words, const float* q, const float* k, const float* v, float* out)
-{
-    __shared__ float keys[TILE * SIZE], values[TILE * SIZE];
-    int i = blockIdx.x * TILE + threadIdx.x;
-    int last = min(words, (int)(blockIdx.x + 1) * TILE);
-    float mine[SIZE], mix[SIZE], most = -1e30f, sum = 0.0f;
-    for (int c = 0; c < SIZE; c++) {
-        mine[c] = i < words ? q[i * SIZE + c] : 0.0f;
-        mix[c] = 0.0f;
-    }
-    for (int first = 0; first < last; first += TILE) {
-        int here = min(TILE, last - first);
-        for (int x = threadIdx.x; x < here * SIZE; x += TILE) {     // a tile for all
-            keys[x] = k[first * SIZE + x];
-            values[x] = v[first * SIZE + x];
-        }
-        __syncthreads();
-        for (int j = 0; j < here && first + j <= i; j++) {
-            float score = 0.0f;
-            for (int c = 0; c < SIZE; c++) score += mine[c] * keys[j * SIZE + c];
-            float before = most;
-            most = fmaxf(most, score);
-            float fix = expf(before - most), e = expf(score - most);
-            sum = fix * sum + e;                                    // corrected, and then added to
-            for (int c = 0; c < SIZE; c++) mix[c] = fix * mix[c] + e * values[j * SIZE + c];
-        }
-        __syncthreads();
-    }
-    if (i >= words) return;
-    for (int c = 0; c < SIZE; c++) out[i * SIZE + c] = mix[c] / sum;
-}
-"""
+#   for (int c = 0; c < SIZE; c++) score += mine[c] * keys[j * SIZE + c];
+# + float before = most;
+# - float e = expf(score - most);
+# - sum += e;
+# - for (int c = 0; c < SIZE; c++) mix[c] += e * values[j * SIZE + c];
+# + float fix = expf(before - most), e = expf(score - most);
+# + sum = fix * sum + e;                                    // corrected, and then added to
+# + for (int c = 0; c < SIZE; c++) mix[c] = fix * mix[c] + e * values[j * SIZE + c];
 
 # %% id=14b-mix hints
 # A new largest score changes the measure. By which factor is `expf(x - before)` larger than `expf(x - most)`, whatever `x` is?
@@ -748,33 +720,16 @@ __device__ void done(Queue queue)
 """
 
 # %% id=14b-queue solution
-QUEUE = r"""
-__device__ void put(Queue queue, int item)
-{
-    atomicAdd(queue.open, 1);
-    unsigned int slot = atomicAdd(queue.tail, 1);
-    if (slot >= queue.room) __trap();              // full: no answer beats a wrong one
-    __threadfence();                               // what the item needs comes first
-    queue.items[slot] = item;
-}
-
-__device__ int take(Queue queue)
-{
-    unsigned int slot = atomicAdd(queue.head, 1), looks = 0;
-    while (queue.items[slot] < 0) {
-        if (atomicAdd(queue.open, 0) == 0) return -1;
-        if (++looks > 10000000) __trap();          // as every wait of a kernel, this one ends
-        __nanosleep(100);
-    }
-    __threadfence();
-    return queue.items[slot];
-}
-
-__device__ void done(Queue queue)
-{
-    atomicSub(queue.open, 1);
-}
-"""
+#   {
+# +     atomicAdd(queue.open, 1);
+# - unsigned int slot = atomicAdd(queue.head, 1);
+# + unsigned int slot = atomicAdd(queue.head, 1), looks = 0;
+# - return -1;                                 // nothing there: over. Or is it?
+# + if (atomicAdd(queue.open, 0) == 0) return -1;
+# + if (++looks > 10000000) __trap();          // as every wait of a kernel, this one ends
+# + __nanosleep(100);
+#   {
+# +     atomicSub(queue.open, 1);
 
 # %% id=14b-queue hints
 # Something can come as long as some item isn't done: either it's still in the queue, or somebody is at work on it and may put more. So count the items that are open.

@@ -501,18 +501,13 @@ extern "C" __global__ void keep(
 """
 
 # %% id=18-keep solution
-keep = r"""
-extern "C" __global__ void keep(
-    int size, int context, const int* length, const float* qkv,
-    float* keys, float* values)
-{
-    int slot = blockIdx.x, i = threadIdx.x, place = length[slot];
-    if (place < 0) return;
-    int to = (slot * context + place) * size + i;
-    keys[to] = qkv[slot * 3 * size + size + i];
-    values[to] = qkv[slot * 3 * size + 2 * size + i];
-}
-"""
+# - int slot = blockIdx.x, i = threadIdx.x;
+# - keys[slot * size + i] = qkv[slot * 3 * size + size + i];
+# + int slot = blockIdx.x, i = threadIdx.x, place = length[slot];
+# + if (place < 0) return;
+# + int to = (slot * context + place) * size + i;
+# + keys[to] = qkv[slot * 3 * size + size + i];
+# + values[to] = qkv[slot * 3 * size + 2 * size + i];
 
 # %% id=18-keep hints
 # Where does place `p` of slot `s` begin? In front of it are `s` whole slots, and `p` places of its own.
@@ -563,14 +558,10 @@ def take_turns(first, second, one, other, times):
     other.synchronize()
 
 # %% id=18-two solution
-def take_turns(first, second, one, other, times):
-    for _ in range(times):
-        first.async_on(one)
-        other.wait_event(one.record())
-        second.async_on(other)
-        one.wait_event(other.record())
-    one.synchronize()
-    other.synchronize()
+#   first.async_on(one)
+# + other.wait_event(one.record())
+#   second.async_on(other)
+# + one.wait_event(other.record())
 
 # %% id=18-two hints
 # Each launch has to wait for the one before it, which is on the other stream.
@@ -599,14 +590,10 @@ def swap_out(step, keys, spare, host, stream, other):
     other.synchronize()
 
 # %% id=18-swap solution
-def swap_out(step, keys, spare, host, stream, other):
-    step().async_on(stream)
-    agt.memcpy(spare.borrow(), keys.borrow()).async_on(stream)
-    other.wait_event(stream.record())
-    agt.d2h(spare.borrow(), out=host).async_on(other)
-    step().async_on(stream)
-    stream.synchronize()
-    other.synchronize()
+# - agt.d2h(keys.borrow(), out=host).async_on(other)
+# + agt.memcpy(spare.borrow(), keys.borrow()).async_on(stream)
+# + other.wait_event(stream.record())
+# + agt.d2h(spare.borrow(), out=host).async_on(other)
 
 # %% id=18-swap hints
 # There are two races. The copy may begin before the first step is over, and the second step may begin before the copy is over.

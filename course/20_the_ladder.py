@@ -241,18 +241,14 @@ extern "C" __global__ void turn(int n, const float* x, float* y)
 """)
 
 # %% id=20-turn solution
-turn = agt.Kernel(r"""
-extern "C" __global__ void turn(int n, const float* x, float* y)
-{
-    __shared__ float tile[32][33];
-    int col = blockIdx.x * 32 + threadIdx.x, row = blockIdx.y * 32 + threadIdx.y;
-    tile[threadIdx.y][threadIdx.x] = x[row * n + col];
-    __syncthreads();
-    col = blockIdx.y * 32 + threadIdx.x;
-    row = blockIdx.x * 32 + threadIdx.y;
-    y[row * n + col] = tile[threadIdx.x][threadIdx.y];
-}
-""")
+# - __shared__ float tile[32][32];
+# + __shared__ float tile[32][33];
+# - y[col * n + row] = x[row * n + col];
+# + tile[threadIdx.y][threadIdx.x] = x[row * n + col];
+# + __syncthreads();
+# + col = blockIdx.y * 32 + threadIdx.x;
+# + row = blockIdx.x * 32 + threadIdx.y;
+# + y[row * n + col] = tile[threadIdx.x][threadIdx.y];
 
 # %% id=20-turn hints
 # Put the tile into shared memory as it is, and take it out turned: the block writes the tile that lies on the other side of the diagonal.

@@ -181,27 +181,19 @@ extern "C" __global__ void dot(int n, const float* x, const float* w, float* out
 """)
 
 # %% id=21-under-way solution
-dot = agt.Kernel(r"""
-extern "C" __global__ void dot(int n, const float* x, const float* w, float* out)
-{
-    int me = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;
-    float sum = 0.0f;
-    int i = me;
-#pragma unroll 1
-    for (; i + 3 * threads < n; i += 4 * threads) {
-        float a = x[i], b = x[i + threads];
-        float c = x[i + 2 * threads], d = x[i + 3 * threads];
-        float e = w[i], f = w[i + threads];
-        float g = w[i + 2 * threads], h = w[i + 3 * threads];
-        sum += a * e + b * f + c * g + d * h;
-    }
-#pragma unroll 1
-    for (; i < n; i += threads) {
-        sum += x[i] * w[i];
-    }
-    out[me] = sum;
-}
-""")
+#   float sum = 0.0f;
+# + int i = me;
+#   #pragma unroll 1
+# - for (int i = me; i < n; i += threads) {
+# +     for (; i + 3 * threads < n; i += 4 * threads) {
+# +         float a = x[i], b = x[i + threads];
+# +         float c = x[i + 2 * threads], d = x[i + 3 * threads];
+# +         float e = w[i], f = w[i + threads];
+# +         float g = w[i + 2 * threads], h = w[i + 3 * threads];
+# +         sum += a * e + b * f + c * g + d * h;
+# +     }
+# + #pragma unroll 1
+# +     for (; i < n; i += threads) {
 
 # %% id=21-under-way hints
 # Read four numbers of each array into variables before you use the first.
@@ -411,30 +403,17 @@ extern "C" __global__ void meanwhile(const float* x, float* y)
 """)
 
 # %% id=21-meanwhile solution
-meanwhile = agt.Kernel(r"""
-#include <cuda/barrier>
-using barrier = cuda::barrier<cuda::thread_scope_block>;
-
-__device__ float own(float v)
-{
-    for (int k = 0; k < 20; k++) v = v * 0.5f + 1.0f;
-    return v;
-}
-
-extern "C" __global__ void meanwhile(const float* x, float* y)
-{
-    __shared__ float shared[64];
-    __shared__ barrier bar;
-    int me = threadIdx.x;
-    if (me == 0) init(&bar, 64);
-    __syncthreads();
-    shared[me] = x[me];
-    auto token = bar.arrive();
-    float mine = own(x[me]);
-    bar.wait(std::move(token));
-    y[me] = mine + shared[63 - me];
-}
-""")
+#   __shared__ float shared[64];
+# + __shared__ barrier bar;
+#   int me = threadIdx.x;
+# + if (me == 0) init(&bar, 64);
+# + __syncthreads();
+# - __syncthreads();
+# - y[me] = own(x[me]) + shared[63 - me];
+# + auto token = bar.arrive();
+# + float mine = own(x[me]);
+# + bar.wait(std::move(token));
+# + y[me] = mine + shared[63 - me];
 
 # %% id=21-meanwhile hints
 # `init(&bar, 64)` by one thread, and a `__syncthreads()` behind it, so that nobody arrives at a barrier that isn't there yet.
@@ -519,37 +498,14 @@ extern "C" __global__ void handover(int turns, const float* x, float* y)
 """)
 
 # %% id=21-handover solution
-handover = agt.Kernel(r"""
-#include <cuda/barrier>
-using barrier = cuda::barrier<cuda::thread_scope_block>;
-
-extern "C" __global__ void handover(int turns, const float* x, float* y)
-{
-    __shared__ float place[2][32];
-    __shared__ barrier full[2], empty[2];
-    int lane = threadIdx.x % 32;
-    if (threadIdx.x < 2) {
-        init(&full[threadIdx.x], 32);
-        init(&empty[threadIdx.x], 32);
-    }
-    __syncthreads();
-    if (threadIdx.x < 32) {
-        for (int k = 0; k < turns; k++) {
-            empty[k % 2].wait_parity(1 - k / 2 % 2);
-            place[k % 2][lane] = x[k * 32 + lane];
-            auto token = full[k % 2].arrive();
-        }
-    } else {
-        float sum = 0.0f;
-        for (int k = 0; k < turns; k++) {
-            full[k % 2].wait_parity(k / 2 % 2);
-            sum += place[k % 2][31 - lane];
-            auto token = empty[k % 2].arrive();
-        }
-        y[lane] = sum;
-    }
-}
-""")
+#   for (int k = 0; k < turns; k++) {
+# +     empty[k % 2].wait_parity(1 - k / 2 % 2);
+#   place[k % 2][lane] = x[k * 32 + lane];
+# + auto token = full[k % 2].arrive();
+#   for (int k = 0; k < turns; k++) {
+# +     full[k % 2].wait_parity(k / 2 % 2);
+#   sum += place[k % 2][31 - lane];
+# + auto token = empty[k % 2].arrive();
 
 # %% id=21-handover hints
 # Warp 0 waits for `empty`, and arrives at `full`. Warp 1 waits for `full`, and arrives at `empty`. Nobody waits where it arrives, so there are no tokens: it's `wait_parity`.

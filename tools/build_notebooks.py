@@ -46,7 +46,7 @@ go, each behind ``# - ``, lines that come, behind ``# + ``, and lines that stay,
 place is meant. Each is the next line that reads so, whatever its indentation, and the new ones get that of
 the first old one that is told before theirs. With ``of=starter`` these are changes of the starter, and with
 ``of=above`` of the last whole answer above to the same exercise. Answers in ``course/right_answers/`` may be
-written so, too ::
+written so, too, and a page's solution as changes of its starter ::
 
     # %% id=11-meet cause="the counter is past its `goal`"
     # - while (atomicAdd(arrived, 0) < goal) {
@@ -148,6 +148,7 @@ def parse(source: str, name: str) -> list[Cell]:
             if cells[-1].kind == "markdown" and line.strip() and not line.startswith("#"):
                 raise SourceError(f"{where}: a line of Markdown begins with '# ', not {line!r}")
             cells[-1].lines.append(line)
+    _write_out([cell for cell in cells if cell.only in FOLDERS], {}, name)
     return cells
 
 
@@ -227,16 +228,25 @@ def beside(source: Path, folder: str, cells: list[Cell]) -> list[Cell]:
     path = source.parent / folder / source.name
     found = parsed(path) if path.exists() else []
     whole = {(cell.id, cell.only): cell.lines for cell in cells if cell.only in FOLDERS}
-    for cell in found:
+    _write_out(found, whole, f"{folder}/{source.name}")
+    return found
+
+
+def _write_out(
+    answers: list[Cell], whole: dict[tuple[str, str | None], list[str]], name: str
+) -> None:
+    """Make whole what is written as changes, of one that is `whole` or above; all answers of a file."""
+    for cell in answers:
         lines = [line for line in cell.lines if line]
         if lines and all(line.startswith(CHANGES) for line in lines):
-            where = f"{folder}/{source.name}: {cell.id}"
-            if (cell.id, cell.of) not in whole:
-                raise SourceError(f"{where}: there is no {cell.of} that these could be changes of")
-            cell.lines = _changed(whole[cell.id, cell.of], lines, where)
+            of = "starter" if cell.only else cell.of
+            if (cell.id, of) not in whole:
+                raise SourceError(
+                    f"{name}: {cell.id}: there is no {of} that these could be changes of"
+                )
+            cell.lines = _changed(whole[cell.id, of], lines, f"{name}: {cell.id}")
         else:
-            whole[cell.id, "above"] = cell.lines
-    return found
+            whole[cell.id, cell.only or "above"] = cell.lines
 
 
 def _changed(whole: list[str], changes: list[str], where: str) -> list[str]:

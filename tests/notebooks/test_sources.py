@@ -202,6 +202,8 @@ for z in y:
 
 
 def test_an_answer_may_be_written_as_changes_of_another_one(tmp_path: Path) -> None:
+    page = "# %% id=a starter\ny = ...  # it\n# %% id=a solution\n# - y = ...  # it\n# + y = 1\n"
+    assert [cell.text for cell in TOOL.parse(page, "s.py")] == ["y = ...  # it", "y = 1"]
     source = tmp_path / "course/01_a.py"
     beside = tmp_path / "course/wrong_answers/01_a.py"
     beside.parent.mkdir(parents=True)

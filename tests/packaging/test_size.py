@@ -21,8 +21,8 @@ WHOLE = {
     "asyncgpu_course": 11_970,
     "simgpu": 28_500,
     "tests": 33_220,
-    "course": 45_900,
-    "tools": 7_880,
+    "course": 45_450,
+    "tools": 7_890,
     "benchmarks": 10_345,
 }
 JAVASCRIPT = 700

@@ -1,8 +1,7 @@
 """One small program of the bench: a kernel and its launch, or a program of the host, and its mistake.
 
 `bug(...)` and `sound(...)` make one from CUDA C, on top of which two comments tell its name, and what is
-wrong with it, or why it is right. `bug_on_the_host` and `sound_on_the_host` decorate a Python function, or
-an ``async def``, for which a fresh simulated device is current in `agt`. In a bug, `// <- bug` (in Python
+wrong with it, or why it is right; those in Python are made in host.py. In a bug, `// <- bug` (in Python
 `# <- bug`) marks each line that a finding may name: for a race, both of its sides.
 
 What differs from another program by a few lines is written as `Case.changed` of that, as in a diff.
@@ -211,29 +210,6 @@ def _unmarked(line: str) -> str:
     return line.removesuffix(f"  // {MARK}")
 
 
-def bug_on_the_host(*, finds: str, why: str) -> Callable[[Callable[[], object]], Case]:
-    """Make a case of a Python function that has a mistake; its name is the function's."""
-
-    def decorate(run: Callable[[], object]) -> Case:
-        lines, first = inspect.getsourcelines(run)
-        name = run.__name__.replace("_", " ")
-        case = Case(name, "".join(lines), run, *expected(finds), why, first)
-        assert case.marked, f"{name!r} marks no line"
-        return case
-
-    return decorate
-
-
-def sound_on_the_host(*, why: str) -> Callable[[Callable[[], object]], Case]:
-    """Make a case of a Python function that is right, and looks as if it were not."""
-
-    def decorate(run: Callable[[], object]) -> Case:
-        lines, first = inspect.getsourcelines(run)
-        return Case(run.__name__.replace("_", " "), "".join(lines), run, why=why, first_line=first)
-
-    return decorate
-
-
 def kernels_of(source: str) -> list[str]:
     """The names of its kernels, in their order."""
     return _KERNEL.findall(source)
@@ -296,7 +272,7 @@ def _lines(error: BaseException, run: Callable[[], object]) -> list[int]:
     site = getattr(error, "site", None)
     named = [site.line] if site is not None and site.line else []
     named += [int(a or b) for a, b in _LINE.findall(str(error))]
-    file = run.__code__.co_filename
+    file = inspect.unwrap(run).__code__.co_filename
     if file != __file__:
         named += [
             frame.lineno or 0 for frame in extract_tb(error.__traceback__) if frame.filename == file

@@ -1,10 +1,17 @@
-"""A GPU with streams and a few kernels, which the programs of the host share."""
+"""Programs of the host, and the few kernels that they share.
+
+`bug_on_the_host` and `sound_on_the_host` decorate a Python function, or an ``async def``, for which a fresh
+simulated device is current in `agt`. A function may ask for a device of `simgpu` by its parameters, and is
+waited for at its end: `device`, streams `one` to `four`, and arrays `x`, `y` and `z` of zeros.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import sys
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -13,7 +20,7 @@ import asyncgpu_tutor as agt
 import asyncgpu_tutor.serving.hostcalls
 import simgpu
 from asyncgpu_tutor.kernels.files import include_headers
-from benchmarks.hazards.case import Case, expected, headed
+from benchmarks.hazards.case import MARK, Case, expected, headed
 
 SIZE = 64  # elements of each array
 
@@ -34,10 +41,41 @@ extern "C" __global__ void stray(float* y) { y[threadIdx.x + 1] = 1.0f; }
 """
 
 
-def gpu(streams: int = 2) -> Any:
-    """A new device, and so many streams of it."""
-    device = simgpu.Device()
-    return device, *(device.create_stream(non_blocking=True) for _ in range(streams))
+def bug_on_the_host(*, finds: str, why: str) -> Callable[[Callable[..., object]], Case]:
+    """Make a case of a Python function that has a mistake; its name is the function's."""
+
+    def decorate(program: Callable[..., object]) -> Case:
+        case = _case(program, why, finds)
+        assert case.marked, f"{case.name!r} marks no line: {MARK}"
+        return case
+
+    return decorate
+
+
+def sound_on_the_host(*, why: str) -> Callable[[Callable[..., object]], Case]:
+    """Make a case of a Python function that is right, and looks as if it were not."""
+    return lambda program: _case(program, why)
+
+
+def _case(program: Callable[..., object], why: str, finds: str = "") -> Case:
+    lines, first = inspect.getsourcelines(program)
+    name, names = program.__name__.replace("_", " "), inspect.signature(program).parameters
+
+    @wraps(program)
+    def run() -> object:
+        if not names:
+            return program()
+        device = simgpu.Device()
+        given: dict[str, object] = {"device": device}
+        for wanted in names:
+            if wanted in ("one", "two", "three", "four"):
+                given[wanted] = device.create_stream(non_blocking=True)
+            elif wanted != "device":
+                given[wanted] = array(device)
+        program(*(given[wanted] for wanted in names))
+        return device.synchronize()
+
+    return Case(name, "".join(lines), run, *expected(finds), why, first)
 
 
 def array(device: simgpu.Device, value: float = 0.0, dtype: str = "float32") -> Any:

@@ -5,13 +5,12 @@ import asyncio
 import numpy as np
 
 import asyncgpu_tutor as agt
-from benchmarks.hazards.case import bug_on_the_host
 from benchmarks.hazards.host import (
     SIZE,
     array,
+    bug_on_the_host,
     download,
     full,
-    gpu,
     host_array,
     op,
     pinned,
@@ -31,18 +30,16 @@ def early(why: str, about: str = "host"):
 
 
 @changed("the copy reads a pinned array later than the call returns")
-def pinned_array_written_after_the_upload_call():
-    device, one = gpu(1)
-    x, host = array(device), pinned(device, 1.0)
+def pinned_array_written_after_the_upload_call(device, one, x):
+    host = pinned(device, 1.0)
     upload(one, x, host)  # <- bug
     host[:] = 2.0
     one.synchronize()  # <- bug
 
 
 @changed("the second batch goes into the slot of the first one, which is still on its way")
-def slot_filled_for_the_next_batch():
-    device, one = gpu(1)
-    x, y, host = array(device), array(device), pinned(device, 1.0)
+def slot_filled_for_the_next_batch(device, one, x, y):
+    host = pinned(device, 1.0)
     for number, target in enumerate((x, y)):
         host[:] = number
         upload(one, target, host)  # <- bug
@@ -50,18 +47,16 @@ def slot_filled_for_the_next_batch():
 
 
 @changed("one element is enough")
-def one_element_of_a_slot_changed():
-    device, one = gpu(1)
-    x, host = array(device), pinned(device, 1.0)
+def one_element_of_a_slot_changed(device, one, x):
+    host = pinned(device, 1.0)
     upload(one, x, host)  # <- bug
     host[SIZE - 1] = 7.0
     one.synchronize()  # <- bug
 
 
 @changed("the host has waited for another stream")
-def slot_filled_after_the_wrong_wait():
-    device, one, two = gpu()
-    x, host = array(device), pinned(device, 1.0)
+def slot_filled_after_the_wrong_wait(device, one, two, x):
+    host = pinned(device, 1.0)
     upload(one, x, host)  # <- bug
     two.synchronize()
     host[:] = 2.0
@@ -69,9 +64,8 @@ def slot_filled_after_the_wrong_wait():
 
 
 @changed("the event is recorded before the copy, so it stands for nothing")
-def slot_filled_after_an_early_event():
-    device, one = gpu(1)
-    x, host = array(device), pinned(device, 1.0)
+def slot_filled_after_an_early_event(device, one, x):
+    host = pinned(device, 1.0)
     done = one.record()
     upload(one, x, host)  # <- bug
     done.synchronize()
@@ -80,9 +74,8 @@ def slot_filled_after_an_early_event():
 
 
 @changed("of two slots, the third batch needs the first one before it was waited for")
-def third_batch_into_the_first_of_two_slots():
-    device, one = gpu(1)
-    x, slots = array(device), [pinned(device), pinned(device)]
+def third_batch_into_the_first_of_two_slots(device, one, x):
+    slots = [pinned(device), pinned(device)]
     for number in range(3):
         host = slots[number % 2]
         host[:] = number + 1
@@ -91,9 +84,8 @@ def third_batch_into_the_first_of_two_slots():
 
 
 @changed("a view of the pinned array is the pinned array")
-def slot_changed_through_a_view():
-    device, one = gpu(1)
-    x, host = array(device), pinned(device, 1.0)
+def slot_changed_through_a_view(device, one, x):
+    host = pinned(device, 1.0)
     half = host[:32]
     upload(one, x, host)  # <- bug
     half += 1
@@ -157,8 +149,7 @@ def array_of_out_read_too_early():
 
 
 @changed("host and download write one array, and nothing says who is last")
-def array_written_while_a_download_writes_it():
-    device, one = gpu(1)
+def array_written_while_a_download_writes_it(device, one):
     x, host = array(device, 1.0), pinned(device)
     download(one, host, x)  # <- bug
     host[:] = 3.0
@@ -169,24 +160,20 @@ def array_written_while_a_download_writes_it():
     finds="StreamRace HostBuffer: order",
     why="two downloads into one host array, on two streams",
 )
-def two_downloads_into_one_array():
-    device, one, two = gpu()
+def two_downloads_into_one_array(device, one, two):
     x, y, host = array(device, 1.0), array(device, 2.0), pinned(device)
     download(one, host, x)  # <- bug
     download(two, host, y)  # <- bug
-    device.synchronize()
 
 
 @bug_on_the_host(
     finds="StreamRace HostBuffer: order",
     why="the upload reads what the download on another stream may not have written yet",
 )
-def upload_of_what_a_download_brings():
-    device, one, two = gpu()
-    x, y, host = array(device, 1.0), array(device), pinned(device)
+def upload_of_what_a_download_brings(device, one, two, y):
+    x, host = array(device, 1.0), pinned(device)
     download(one, host, x)  # <- bug
     upload(two, y, host)  # <- bug
-    device.synchronize()
 
 
 @bug_on_the_host(
@@ -200,9 +187,8 @@ def mapped_memory_beside_a_download():
 
 
 @changed("the kernel reads mapped memory while it runs, later than the launch returns")
-def mapped_memory_written_after_the_launch():
-    device, one = gpu(1)
-    y, host = array(device), pinned(device, 1.0)
+def mapped_memory_written_after_the_launch(device, one, y):
+    host = pinned(device, 1.0)
     run("twice", one, y, device.map_host(host, "host"))  # <- bug
     host[:] = 2.0
     one.synchronize()  # <- bug

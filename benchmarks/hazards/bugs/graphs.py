@@ -3,8 +3,7 @@
 import numpy as np
 
 import asyncgpu_tutor as agt
-from benchmarks.hazards.case import bug_on_the_host
-from benchmarks.hazards.host import SIZE, full, host_array, op
+from benchmarks.hazards.host import SIZE, bug_on_the_host, full, host_array, op
 
 
 def refused(why: str, about: str, finds: str = "Capture"):

@@ -5,8 +5,7 @@ import asyncio
 import numpy as np
 
 import asyncgpu_tutor as agt
-from benchmarks.hazards.case import bug_on_the_host
-from benchmarks.hazards.host import asking, by_letter, full, host_array, op
+from benchmarks.hazards.host import asking, bug_on_the_host, by_letter, full, host_array, op
 
 CASES = [
     asking(finds="Race Hostcall: host|answer|packet")(r"""

@@ -5,42 +5,38 @@ import asyncio
 import numpy as np
 
 import asyncgpu_tutor as agt
-from benchmarks.hazards.case import sound_on_the_host
 from benchmarks.hazards.host import (
     SIZE,
     array,
     download,
     full,
-    gpu,
     host_array,
     op,
     pinned,
     run,
+    sound_on_the_host,
     upload,
 )
 
 
 @sound_on_the_host(why="a pageable array has been read when the call returns")
-def pageable_array_written_after_the_upload_call():
-    device, one = gpu(1)
-    x, host = array(device), np.ones(SIZE, np.float32)
+def pageable_array_written_after_the_upload_call(one, x):
+    host = np.ones(SIZE, np.float32)
     upload(one, x, host)
     host[:] = 2.0
     one.synchronize()
 
 
 @sound_on_the_host(why="a download to a pageable array is over when the call returns")
-def pageable_result_read_at_once():
-    device, one = gpu(1)
+def pageable_result_read_at_once(device, one):
     x, host = array(device, 3.0), np.zeros(SIZE, np.float32)
     download(one, host, x)
     assert host[0] == 3
 
 
 @sound_on_the_host(why="the stream has been waited for")
-def slot_filled_after_the_wait():
-    device, one = gpu(1)
-    x, host = array(device), pinned(device)
+def slot_filled_after_the_wait(device, one, x):
+    host = pinned(device)
     for number in range(3):
         host[:] = number
         upload(one, x, host)
@@ -50,9 +46,8 @@ def slot_filled_after_the_wait():
 @sound_on_the_host(
     why="the copy's event has been waited for, though the kernel behind it still runs"
 )
-def slot_filled_while_the_kernel_runs():
-    device, one = gpu(1)
-    x, y, host = array(device), array(device), pinned(device, 1.0)
+def slot_filled_while_the_kernel_runs(device, one, x, y):
+    host = pinned(device, 1.0)
     upload(one, x, host)
     copied = one.record()
     run("twice", one, y, x)
@@ -62,8 +57,7 @@ def slot_filled_while_the_kernel_runs():
 
 
 @sound_on_the_host(why="each batch has a slot of its own")
-def a_slot_for_each_batch():
-    device, one = gpu(1)
+def a_slot_for_each_batch(device, one):
     xs, slots = [array(device) for _ in range(3)], [pinned(device) for _ in range(3)]
     for number, (x, host) in enumerate(zip(xs, slots, strict=True)):
         host[:] = number
@@ -72,9 +66,8 @@ def a_slot_for_each_batch():
 
 
 @sound_on_the_host(why="before a slot is filled again, the event of its copy is waited for")
-def two_slots_in_turn():
-    device, one = gpu(1)
-    x, slots, copied = array(device), [pinned(device), pinned(device)], [None, None]
+def two_slots_in_turn(device, one, x):
+    slots, copied = [pinned(device), pinned(device)], [None, None]
     for number in range(5):
         turn = number % 2
         if copied[turn] is not None:
@@ -86,9 +79,8 @@ def two_slots_in_turn():
 
 
 @sound_on_the_host(why="the copy keeps the array that it reads")
-def slot_dropped_while_it_is_read():
-    device, one = gpu(1)
-    x, host = array(device), pinned(device, 4.0)
+def slot_dropped_while_it_is_read(device, one, x):
+    host = pinned(device, 4.0)
     upload(one, x, host)
     del host
     other = pinned(device, 9.0)
@@ -98,27 +90,23 @@ def slot_dropped_while_it_is_read():
 
 
 @sound_on_the_host(why="reading what a copy reads is no conflict")
-def slot_read_while_it_is_copied():
-    device, one = gpu(1)
-    x, host = array(device), pinned(device, 1.0)
+def slot_read_while_it_is_copied(device, one, x):
+    host = pinned(device, 1.0)
     upload(one, x, host)
     assert host.sum() == SIZE
     one.synchronize()
 
 
 @sound_on_the_host(why="two uploads may read one array at once")
-def one_slot_two_uploads():
-    device, one, two = gpu()
-    x, y, host = array(device), array(device), pinned(device, 1.0)
+def one_slot_two_uploads(device, one, two, x, y):
+    host = pinned(device, 1.0)
     upload(one, x, host)
     upload(two, y, host)
-    device.synchronize()
 
 
 @sound_on_the_host(why="the same bytes again are no change that anybody could see")
-def slot_read_and_kept_as_it_is():
-    device, one = gpu(1)
-    x, host = array(device), pinned(device, 1.0)
+def slot_read_and_kept_as_it_is(device, one, x):
+    host = pinned(device, 1.0)
     upload(one, x, host)
     copy = host.copy()
     copy += 1
@@ -126,9 +114,8 @@ def slot_read_and_kept_as_it_is():
 
 
 @sound_on_the_host(why="download and upload of one slot are on one stream")
-def slot_goes_down_and_up_again():
-    device, one = gpu(1)
-    x, y, host = array(device, 5.0), array(device), pinned(device)
+def slot_goes_down_and_up_again(device, one, y):
+    x, host = array(device, 5.0), pinned(device)
     download(one, host, x)
     upload(one, y, host)
     one.synchronize()

@@ -4,8 +4,7 @@ import asyncio
 import contextlib
 
 import asyncgpu_tutor as agt
-from benchmarks.hazards.case import sound_on_the_host
-from benchmarks.hazards.host import SIZE, full, host_array, op
+from benchmarks.hazards.host import SIZE, full, host_array, op, sound_on_the_host
 
 
 @sound_on_the_host(why="launches on one stream follow each other")

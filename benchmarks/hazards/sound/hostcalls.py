@@ -3,8 +3,7 @@
 import numpy as np
 
 import asyncgpu_tutor as agt
-from benchmarks.hazards.case import sound_on_the_host
-from benchmarks.hazards.host import SIZE, asking, by_letter, full, host_array, op
+from benchmarks.hazards.host import SIZE, asking, by_letter, full, host_array, op, sound_on_the_host
 
 CASES = [
     asking()(r"""

@@ -12,11 +12,10 @@ device the times are the model's.
 from __future__ import annotations
 
 import argparse
-import statistics
-import time
 from collections.abc import Callable
 
 import numpy as np
+from in_turns import in_turns, medians, wall_us
 from numpy.typing import NDArray
 
 import asyncgpu_tutor as agt
@@ -194,15 +193,11 @@ def queue_ways(jobs: int) -> tuple[dict[str, Way], Numbers]:
     }, right.astype(np.float32)
 
 
-def took(way: Way, *, simulated: bool) -> float:
-    """How long one run takes, in us: by the wall clock, or by the model's."""
-    if simulated:
-        with agt.record() as trace:
-            way()
-        return trace.metrics().makespan
-    start = time.perf_counter()
-    way()
-    return (time.perf_counter() - start) * 1e6
+def modelled_us(way: Callable[[], object]) -> float:
+    """How long one run takes by the model."""
+    with agt.record() as trace:
+        way()
+    return trace.metrics().makespan
 
 
 def measure(
@@ -213,11 +208,8 @@ def measure(
         got = way()
         if not np.allclose(got, right, rtol=1e-5):
             raise AssertionError(f"{name}: the numbers are not NumPy's")
-    times: dict[str, list[float]] = {name: [] for name in ways}
-    for _ in range(rounds):
-        for name, way in ways.items():
-            times[name].append(took(way, simulated=simulated))
-    return {name: statistics.median(values) for name, values in times.items()}
+    took = modelled_us if simulated else wall_us
+    return medians(in_turns(ways, rounds, warm=0, took=took))
 
 
 def report(title: str, found: dict[str, float]) -> None:
@@ -228,26 +220,21 @@ def report(title: str, found: dict[str, float]) -> None:
     print(f"{title:28}{cells}   {ratio:6.1f}  {prepared:6.1f}")
 
 
-def main(device: str, rounds: int, sizes: tuple[int, ...], jobs: tuple[int, ...]) -> None:
+def main(device: str, rounds: int) -> None:
     """Measure and print both tables."""
     with agt.using(device) as chosen:
         simulated = chosen.simulated
-        print(f"{chosen!r}; us, medians of {1 if simulated else rounds}")
+        rounds = 1 if simulated else rounds
+        print(f"{chosen!r}; us, medians of {rounds}")
         print(
             "us: host, prepared, GPU, prepared; a `while` node, by four steps, or a graph of all launches; "
             "host / GPU, both prepared"
         )
-        for n in sizes:
-            ways, right = newton_ways(n)
-            report(
-                f"Newton, {n:,} numbers",
-                measure(ways, right, 1 if simulated else rounds, simulated=simulated),
-            )
-        for n in jobs:
-            ways, right = queue_ways(n)
-            report(
-                f"{n:,} jobs", measure(ways, right, 1 if simulated else rounds, simulated=simulated)
-            )
+        for n in (1024, 16_384, 65_536) if simulated else (1024, 65_536, 1_048_576):
+            found = measure(*newton_ways(n), rounds, simulated=simulated)
+            report(f"Newton, {n:,} numbers", found)
+        for n in (16, 64, 256) if simulated else (64, 256, 1024):
+            report(f"{n:,} jobs", measure(*queue_ways(n), rounds, simulated=simulated))
 
 
 if __name__ == "__main__":
@@ -255,11 +242,4 @@ if __name__ == "__main__":
     parser.add_argument("--device", default="auto", choices=["auto", "cuda", "sim"])
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     given = parser.parse_args()
-    here = agt.use(given.device)
-    small = here.simulated
-    main(
-        given.device,
-        given.rounds,
-        (1024, 16_384, 65_536) if small else (1024, 65_536, 1_048_576),
-        (16, 64, 256) if small else (64, 256, 1024),
-    )
+    main(given.device, given.rounds)

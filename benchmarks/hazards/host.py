@@ -137,6 +137,17 @@ def host_array(value: float = 0.0) -> Any:
     return agt.pin(np.full(SIZE, value, np.float32))
 
 
+def asks_once(host: Any) -> Any:
+    """An operation that asks service 16 of this host."""
+    source = """#include "hostcall.cuh"
+__global__ void ask(unsigned long long* mail, unsigned long long* stack) {
+    Hostcalls host = hostcalls(mail, stack);
+    unsigned long long got = 0;
+    hostcall(host, 16, 0, 0, 0, got);
+}"""
+    return agt.Kernel(source)(*host.arrays, grid=1, block=1)
+
+
 def asking(
     finds: str = "",
     *,

@@ -78,17 +78,8 @@ def told(job: tuple[str, str | None]) -> dict[str, object]:
     """What a tool finds in a program, with how often; and for None how it ends alone."""
     name, tool = job
     under = ["compute-sanitizer", "--tool", tool] if tool else []
-    command = [
-        "timeout",
-        "-k",
-        "5",
-        "40",
-        *under,
-        sys.executable,
-        "-m",
-        "benchmarks.hazards.sanitizer",
-        name,
-    ]
+    program = [sys.executable, "-m", "benchmarks.hazards.sanitizer", name]
+    command = ["timeout", "-k", "5", "40", *under, *program]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
     output = done.stdout + done.stderr
     ended = done.returncode not in (124, 137)

@@ -5,7 +5,15 @@ import asyncio
 import numpy as np
 
 import asyncgpu_tutor as agt
-from benchmarks.hazards.host import asking, bug_on_the_host, by_letter, full, host_array, op
+from benchmarks.hazards.host import (
+    asking,
+    asks_once,
+    bug_on_the_host,
+    by_letter,
+    full,
+    host_array,
+    op,
+)
 
 CASES = [
     asking(finds="Race Hostcall: host|answer|packet")(r"""
@@ -196,14 +204,8 @@ CASES = [
 
 @bug_on_the_host(finds="Deadlock Hostcall: host", why="the host is blocked, and can't answer")
 async def host_that_waits_for_the_kernel_that_waits_for_it():
-    source = """#include "hostcall.cuh"
-__global__ void ask(unsigned long long* mail, unsigned long long* stack) {
-    Hostcalls host = hostcalls(mail, stack);
-    unsigned long long got = 0;
-    hostcall(host, 16, 0, 0, 0, got);
-}"""
     async with agt.hostcalls({16: lambda call: 1}) as host:
-        agt.Kernel(source)(*host.arrays, grid=1, block=1).sync()  # <- bug
+        asks_once(host).sync()  # <- bug
 
 
 @bug_on_the_host(finds="Usage: open", why="the host is there within the block only")
@@ -215,14 +217,8 @@ async def arrays_of_a_host_that_is_gone():
 
 @bug_on_the_host(finds="ZeroDivision: zero", why="a handler failed, and whoever awaits is told")
 async def handler_that_fails():
-    source = """#include "hostcall.cuh"
-__global__ void ask(unsigned long long* mail, unsigned long long* stack) {
-    Hostcalls host = hostcalls(mail, stack);
-    unsigned long long got = 0;
-    hostcall(host, 16, 0, 0, 0, got);
-}"""
     async with agt.hostcalls({16: lambda call: 1 // call.a}) as host:
-        await host.run(agt.Kernel(source)(*host.arrays, grid=1, block=1))  # <- bug
+        await host.run(asks_once(host))  # <- bug
 
 
 @bug_on_the_host(

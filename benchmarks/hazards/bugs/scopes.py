@@ -4,6 +4,26 @@ from benchmarks.hazards.case import Empty, bug, floats, ints, launch
 from benchmarks.hazards.sound.fences import LAST_BLOCK, RELEASED
 from benchmarks.hazards.sound.scopes import FENCES
 
+TWO_SCOPES = bug(
+    launch(2, 1, Empty(1), ints(1, 0), Empty(1)),
+    finds="Race UninitialisedRead Deadlock: data|flag block",
+)(r"""
+// release of the block, acquire of the device
+// the store doesn't reach the reader's block
+#include <cuda/atomic>
+__global__ void pass_on(float* data, int* flag, float* y) {
+    if (blockIdx.x == 0) {
+        *data = 42.0f;  // <- bug
+        cuda::atomic_ref<int, cuda::thread_scope_block> mine(*flag);
+        mine.store(1, cuda::memory_order_release);  // <- bug
+    } else {
+        cuda::atomic_ref<int, cuda::thread_scope_device> theirs(*flag);
+        while (theirs.load(cuda::memory_order_acquire) == 0) {}  // <- bug
+        *y = *data;  // <- bug
+    }
+}
+""")
+
 CASES = [
     bug(launch(2, 32, floats(64), ints(1, 0), 64), finds="Race: total block")(r"""
 // counter of the grid by atomics of a block
@@ -164,43 +184,14 @@ __global__ void largest(const int* x, int* best) {
          while (ready.load(cuda::memory_order_acquire) == 0) {}  // <- bug
          *y = *data;  // <- bug
 """),
-    bug(
-        launch(2, 1, Empty(1), ints(1, 0), Empty(1)),
-        finds="Race UninitialisedRead Deadlock: data|flag block",
-    )(r"""
-// release of the block, acquire of the device
-// the store doesn't reach the reader's block
-#include <cuda/atomic>
-__global__ void pass_on(float* data, int* flag, float* y) {
-    if (blockIdx.x == 0) {
-        *data = 42.0f;  // <- bug
-        cuda::atomic_ref<int, cuda::thread_scope_block> mine(*flag);
-        mine.store(1, cuda::memory_order_release);  // <- bug
-    } else {
-        cuda::atomic_ref<int, cuda::thread_scope_device> theirs(*flag);
-        while (theirs.load(cuda::memory_order_acquire) == 0) {}  // <- bug
-        *y = *data;  // <- bug
-    }
-}
-"""),
-    bug(
-        launch(2, 1, Empty(1), ints(1, 0), Empty(1)),
-        finds="Race UninitialisedRead Deadlock: data|flag block",
-    )(r"""
+    TWO_SCOPES,
+    TWO_SCOPES.changed(finds="Race UninitialisedRead Deadlock: data|flag block")(r"""
 // release of the device, acquire of the block
 // the load doesn't reach the writer's block
-#include <cuda/atomic>
-__global__ void pass_on(float* data, int* flag, float* y) {
-    if (blockIdx.x == 0) {
-        *data = 42.0f;  // <- bug
-        cuda::atomic_ref<int, cuda::thread_scope_device> mine(*flag);
-        mine.store(1, cuda::memory_order_release);  // <- bug
-    } else {
-        cuda::atomic_ref<int, cuda::thread_scope_block> theirs(*flag);
-        while (theirs.load(cuda::memory_order_acquire) == 0) {}  // <- bug
-        *y = *data;  // <- bug
-    }
-}
+-        cuda::atomic_ref<int, cuda::thread_scope_block> mine(*flag);
++        cuda::atomic_ref<int, cuda::thread_scope_device> mine(*flag);
+-        cuda::atomic_ref<int, cuda::thread_scope_device> theirs(*flag);
++        cuda::atomic_ref<int, cuda::thread_scope_block> theirs(*flag);
 """),
     RELEASED.changed(finds="Race UninitialisedRead: data block")(r"""
 // atomic_thread_fence of block scope between blocks

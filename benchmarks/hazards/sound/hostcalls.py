@@ -3,7 +3,16 @@
 import numpy as np
 
 import asyncgpu_tutor as agt
-from benchmarks.hazards.host import SIZE, asking, by_letter, full, host_array, op, sound_on_the_host
+from benchmarks.hazards.host import (
+    SIZE,
+    asking,
+    asks_once,
+    by_letter,
+    full,
+    host_array,
+    op,
+    sound_on_the_host,
+)
 
 CASES = [
     asking()(r"""
@@ -181,14 +190,8 @@ async def mapped_result_read_after_await():
 
 @sound_on_the_host(why="other work goes on while a kernel asks")
 async def launch_beside_a_kernel_that_asks():
-    source = """#include "hostcall.cuh"
-__global__ void ask(unsigned long long* mail, unsigned long long* stack) {
-    Hostcalls host = hostcalls(mail, stack);
-    unsigned long long got = 0;
-    hostcall(host, 16, 0, 0, 0, got);
-}"""
     async with agt.hostcalls({16: lambda call: 1}) as host:
-        asks = host.run(agt.Kernel(source)(*host.arrays, grid=1, block=1))
+        asks = host.run(asks_once(host))
         x, y = full(1.0), full()
         await op("twice", y, x)
         await asks

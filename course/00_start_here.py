@@ -576,7 +576,7 @@ progress("00")
 # - *The GPU decides* (11 to 14): [11](11_the_gpu_decides.ipynb) [11b](11b_without_a_barrier.ipynb) [12](12_async_inside_a_kernel.ipynb) [13](13_hostcalls.ipynb) [13b](13b_await_the_host.ipynb) [14](14_gallery.ipynb) [14b](14b_more_rooms.ipynb)
 # - *More than one GPU* (15 to 16): [15](15_several_gpus.ipynb) [16](16_several_machines.ipynb)
 # - *A language model of your own* (17 to 19): [17](17_teach_it_something.ipynb) [18](18_token_by_token.ipynb) [19](19_many_people.ipynb)
-# - *Inside one SM* (20 to 21): [20](20_the_ladder.ipynb) [21](21_inside_one_sm.ipynb)
+# - *Inside one SM* (20 to 21): [20](20_the_ladder.ipynb) [20b](20b_the_upper_rungs.ipynb) [21](21_inside_one_sm.ipynb) [21b](21b_meet_in_phases.ipynb)
 #
 # In a hurry? Take 01, 02, 03, 04, 06 and 07. The [glossary](../docs/glossary.md) lists the names used elsewhere.
 #

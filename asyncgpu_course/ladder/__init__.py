@@ -1,4 +1,4 @@
-"""The rungs of chapter 20: kernels that compute one matrix product, each by one idea more than the last.
+"""The rungs of chapters 20 and 20b: kernels for one matrix product, each by one idea more than the last.
 
 Each is a file of CUDA C of its own, so that a page can show it whole and a benchmark can measure the same
 text. They take square matrices, row after row, whose side is a multiple of `Rung.side`: edges would double
@@ -136,25 +136,64 @@ def share(name: str, n: int = 4096) -> float:
     return _measured(name, n)["share"]
 
 
+def registers_of(name: str) -> int:
+    """How many registers a thread of a rung has on an H200."""
+    return _measured(name, 4096)["registers"]
+
+
 def stairs(*names: str, n: int = 4096) -> None:
-    """Draw the rungs so far: how fast each is on an H200, beside cuBLAS."""
+    """Draw the rungs so far, the last one dark: how fast each is on an H200, beside cuBLAS."""
     import matplotlib.pyplot as plt
 
     drawn = plt.subplots(figsize=(7.5, 0.8 + 0.35 * len(names)), layout="constrained")
     figure, axes = cast(tuple[Any, Any], drawn)  # Matplotlib's own types are unknown in part
     shares = [100 * share(name, n) for name in names]
-    axes.barh(names, shares, color="#0072b2")
-    axes.axvline(100, color="#d55e00", linestyle="--")
+    axes.barh(names, shares, color=["#9fc9e8"] * (len(names) - 1) + ["#0072b2"])
+    axes.axvline(100, color="#d55e00", linestyle="--", zorder=0)
     axes.invert_yaxis()
     for place, (name, part) in enumerate(zip(names, shares, strict=True)):
-        at, side, colour = (
-            (part - 1, "right", "white") if part > 40 else (part + 1, "left", "black")
-        )
+        at, side = (part - 1, "right") if part > 40 else (part + 1, "left")
+        colour = "white" if part > 40 and place == len(names) - 1 else "black"
         text = f"{part:.0f} %, {ms(name, n):.1f} ms"
         axes.text(at, place, text, va="center", ha=side, color=colour, fontsize=9)
     axes.set(xlim=(0, 110), xlabel="% of cuBLAS (dashed)")
     told = ", ".join(f"{name} {part:.0f} %" for name, part in zip(names, shares, strict=True))
     shown(figure, f"Matrices of {n} x {n} on an H200, in per cent of cuBLAS: {told}.")
+
+
+def needs(*reports: Any) -> None:
+    """Draw what rungs ask of each memory: the clocks that it needs where the arithmetic needs one.
+
+    Counts of the kernels as they are written, whose arithmetic does 128 multiply-adds in a clock of an SM.
+    Global memory is counted where the SM asks for it: a request of a warp takes a clock, and so do 4 sectors.
+    """
+    import matplotlib.pyplot as plt
+
+    drawn = plt.subplots(figsize=(7.5, 1.1 + 0.55 * len(reports)), layout="constrained")
+    figure, axes = cast(tuple[Any, Any], drawn)
+    told: list[str] = []
+    for place, report in enumerate(reports):
+        spec, counts = report.spec, report.counts
+        least = report.flops / 2 / 32 / spec.issue_per_clock
+        looked = max(counts.global_load_requests, counts.load_sectors / spec.sectors_per_clock)
+        clocks = looked / least, (counts.shared_requests + counts.bank_conflicts) / least
+        told.append(f"{report.name}: global memory {clocks[0]:.2f}, shared memory {clocks[1]:.2f}")
+        for k, (name, colour) in enumerate((("global", "#e69f00"), ("shared", "#009e73"))):
+            y, label = place + 0.38 * k, f"{name} memory" if not place else None
+            axes.barh(y, clocks[k], 0.36, color=colour, label=label)
+            number = f"{clocks[k]:.2g}" if clocks[k] else "nothing"
+            at = max(clocks[k], 0.02) * 1.08
+            axes.text(at, y, number, va="center", fontsize=9, backgroundcolor="w")
+    axes.axvline(1, color="#d55e00", linestyle="--", zorder=0)
+    axes.set_yticks([k + 0.19 for k in range(len(reports))], [it.name for it in reports])
+    axes.set(xscale="log", xlim=(0.02, 100))
+    axes.set_xlabel("clocks of an SM, for one clock of arithmetic (dashed)")
+    axes.set_xticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])
+    axes.minorticks_off()
+    axes.invert_yaxis()
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
+    words = "Clocks of an SM for each clock of arithmetic, which is the dashed line. "
+    shown(figure, f"{words}{'; '.join(told)}.")
 
 
 def attention_source(head: int) -> str:

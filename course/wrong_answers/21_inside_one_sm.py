@@ -91,99 +91,53 @@ extern "C" __global__ void smooth(int n, const float* x, float* y)
 # + }
 
 
-# %% id=21-meanwhile cause="nobody arrives anywhere"
-meanwhile = agt.Kernel(r"""
-__device__ float own(float v)
-{
-    for (int k = 0; k < 20; k++) v = v * 0.5f + 1.0f;
-    return v;
-}
-
-extern "C" __global__ void meanwhile(const float* x, float* y)
-{
-    __shared__ float shared[64];
-    int me = threadIdx.x;
-    shared[me] = x[me];
-    float mine = own(x[me]);
-    __syncthreads();
-    y[me] = mine + shared[63 - me];
-}
-""")
-
-
-# %% id=21-meanwhile cause="call `arrive()` before `own`"
-#   shared[me] = x[me];
-# + float mine = own(x[me]);
-# - float mine = own(x[me]);
-
-
-# %% id=21-meanwhile cause="without a __syncthreads() between them"
-# - bar.wait(std::move(token));
-
-
-# %% id=21-meanwhile cause="without a __syncthreads() between them"
-# - shared[me] = x[me];
-# - auto token = bar.arrive();
-# + auto token = bar.arrive();
-# + shared[me] = x[me];
-
-
-# %% id=21-meanwhile cause="of its 65 arrivals"
-# - if (me == 0) init(&bar, 64);
-# + if (me == 0) init(&bar, 65);
-
-
-# %% id=21-meanwhile cause="without a __syncthreads()"
-# - __syncthreads();
-# - shared[me] = x[me];
-# + shared[me] = x[me];
-
-
-# %% id=21-handover cause="lacks"
-# - empty[k % 2].wait_parity(1 - k / 2 % 2);
-
-
-# %% id=21-handover cause="without"
-# - full[k % 2].wait_parity(k / 2 % 2);
-
-
-# %% id=21-handover cause="lacks"
-# - empty[k % 2].wait_parity(1 - k / 2 % 2);
-# + empty[k % 2].wait_parity(k / 2 % 2);
-
-
-# %% id=21-handover cause="lacks"
-# - full[k % 2].wait_parity(k / 2 % 2);
-# + full[k % 2].wait_parity(k % 2);
-
-
-# %% id=21-handover cause="lacks"
-# - auto token = empty[k % 2].arrive();
-
-
-# %% id=21-handover cause="without"
-# - sum += place[k % 2][31 - lane];
-# - auto token = empty[k % 2].arrive();
-# + auto token = empty[k % 2].arrive();
-# + sum += place[k % 2][31 - lane];
-
-
-# %% id=21-handover cause="should be"
-# - sum += place[k % 2][31 - lane];
-# + sum += place[k % 2][lane];
-
-
-# %% id=21-meanwhile cause="should be"
-# - y[me] = mine + shared[63 - me];
-# + y[me] = mine + shared[me];
-
-
-# %% id=21-meanwhile cause="times at a `__syncthreads()`"
-# - bar.wait(std::move(token));
-# + bar.wait(std::move(token));
-# + __syncthreads();
-
-
 # %% id=21-next-tile cause="should be"
 # - y[t * 256 + me] = full[(me + 255) % 256] + full[me] + full[(me + 1) % 256];
 # + y[t * 256 + me] = full[me > 0 ? me - 1 : 0] + full[me] + full[(me + 1) % 256];
+
+
+# %% id=21-ring cause="asynchronous copy"
+# - constexpr int PLACES = 4;
+# + constexpr int PLACES = 3;
+
+
+# %% id=21-ring cause="asynchronous copy"
+# - }
+# - __pipeline_commit();
+# - }
+# + __pipeline_commit();
+# + }
+# + }
+
+
+# %% id=21-ring cause="asynchronous copy"
+# - __pipeline_wait_prior(2);
+# + __pipeline_wait_prior(3);
+
+
+# %% id=21-ring cause="without a __syncthreads() between them"
+# - __syncthreads();
+
+
+# %% id=21-ring cause="and once a turn is enough"
+# - sum += place[t % PLACES][255 - threadIdx.x];
+# + sum += place[t % PLACES][255 - threadIdx.x];
+# + __syncthreads();
+
+
+# %% id=21-ring cause="keep three tiles under way"
+# - __pipeline_wait_prior(2);
+# + __pipeline_wait_prior(0);
+
+
+# %% id=21-ring cause="no __pipeline_commit() has closed its group"
+# - }
+# - __pipeline_commit();
+# - }
+# + }
+# + }
+
+
+# %% id=21-ring cause="should be"
+# - sum += place[t % PLACES][255 - threadIdx.x];
+# + sum += place[t % PLACES][threadIdx.x];

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
@@ -41,48 +40,25 @@ def check_next_tile(mine: Any, _model: Any) -> None:
     must(trips <= 5, cause + "copies be asynchronous, by `__pipeline_memcpy_async`, and ahead")
 
 
-def check_meanwhile(mine: Any, _model: Any) -> None:
-    """Right, with a barrier at which a thread arrives before it computes and waits after that."""
-    kernel = as_kernel(mine, "meanwhile")
-    x = whole_numbers(1, 64)
-    own = x.copy()
-    for _ in range(20):
-        own = own * np.float32(0.5) + np.float32(1)
-    got, report = looked_at(kernel, [x], (64,), grid=1, block=64)
-    equal(got, own + x[::-1])
-    code = re.sub(r"//[^\n]*|/\*.*?\*/", "", kernel.source, flags=re.DOTALL)
-    begin = code.find("__global__")
-    arrive, compute = code.find(".arrive(", begin), code.find("own(", begin)
-    waits = re.search(r"\.(try_)?wait(_parity)?\(", code[max(compute, 0) :])
-    must(arrive > 0, "nobody arrives anywhere: take a `barrier`, call `arrive()`, and later `wait`")
-    must(
-        arrive < compute and waits is not None, "call `arrive()` before `own`, and `wait` behind it"
-    )
-    _met_once(report.counts.barriers - 1)  # besides the phase
-
-
-def _met_once(times: int) -> None:
-    cause = (
-        f"the block meets {times} times at a `__syncthreads()`, and once, behind `init`, is enough"
-    )
-    must(times <= 1, cause)
-
-
-def check_handover(mine: Any, _model: Any) -> None:
-    """Each packet is added once, whoever is faster, and nobody meets everybody."""
-    kernel = as_kernel(mine, "handover")
-    for turns in (5, 1, 2, 8, 0):
-        x = whole_numbers(turns, turns * 32 or 32)
-        right = x[: turns * 32].reshape(turns, 32).sum(0)[::-1].astype(np.float32)
-        with case(f"turns={turns}"):
-            got, report = looked_at(kernel, [turns, x], (32,), grid=1, block=64)
+def check_ring(mine: Any, model: Any) -> None:
+    """The sums are right, with three tiles under way and one barrier a turn."""
+    kernel = as_kernel(mine, "ring")
+    for tiles in (9, 1, 3, 0, 33):
+        x = whole_numbers(tiles, tiles * 256 or 256)
+        right = x[: tiles * 256].reshape(tiles, 256).sum(0)[::-1].astype(np.float32)
+        with case(f"tiles={tiles}"):
+            got, report = looked_at(kernel, [tiles, x], (256,), grid=1, block=256)
             equal(got, np.ascontiguousarray(right))
-    _met_once(report.counts.barriers)
+            met = report.counts.barriers
+            must(met <= tiles, f"the block meets {met} times, and once a turn is enough")
+    _, own = looked_at(as_kernel(model, "ring"), [33, x], (256,), grid=1, block=256)
+    trips, most = report.counts.chain_load_rounds, own.counts.chain_load_rounds
+    cause = f"with 33 tiles, a thread waits for memory {trips} times, and {most} are enough: keep three "
+    must(trips <= most, cause + "tiles under way while a fourth is added")
 
 
 CHAPTER_21 = (
     Exercise("21-under-way", "Four under way", "dot", check_under_way),
     Exercise("21-next-tile", "The next tile", "smooth", check_next_tile),
-    Exercise("21-meanwhile", "Meanwhile", "meanwhile", check_meanwhile),
-    Exercise("21-handover", "Hand over", "handover", check_handover),
+    Exercise("21-ring", "Repair the ring", "ring", check_ring),
 )

@@ -1,0 +1,119 @@
+"""Exercises of 20b_the_upper_rungs: what each one checks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import asyncgpu_tutor as agt
+from asyncgpu_course.checks.operations import noise, whole_numbers
+from asyncgpu_course.checks.rejection import case, must
+from asyncgpu_course.checks.results import UNWRITTEN, CheckedArray, as_kernel, equal, looked_at
+from asyncgpu_course.checks.sandbox import observe
+from asyncgpu_course.exercises.chapters.ch20 import multiplied
+from asyncgpu_course.exercises.exercise import Exercise
+
+_WARP = 32
+_GOAL_US = 8.0
+# Rows, numbers of each, and how far these are spread, and around what.
+_ROWS = (3, 100, 1, 0), (2, 20, 300, 0), (4, 33, 1, -1e6), (1, 1, 1, 0), (2, 256, 90, 500)
+
+
+def _softmax(x: CheckedArray) -> CheckedArray:
+    grown = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
+    return grown / grown.sum(1, keepdims=True)
+
+
+def check_one_barrier(mine: Any, _model: Any) -> None:
+    """The product is right, with one barrier a step and one load of each number."""
+    kernel = as_kernel(mine, "ahead")
+    for n in (64, 16, 32, 48):
+        report = multiplied(kernel, n, grid=(n // 16, n // 16), block=(16, 16))
+        counts, steps = report.counts, n // 16
+        passed = counts.barriers // counts.blocks
+        cause = f"with n={n}, a block passes {passed} barriers for {steps} steps, and one a step is enough: "
+        must(passed <= steps, cause + "with two tiles, nobody writes what others still read")
+        asked = counts.global_load_requests / (2 * steps * n * n / _WARP)
+        cause = f"each number is fetched {asked:.1f} times by a block, and once is enough"
+        must(asked <= 1, cause)
+
+
+def check_small(mine: Any, _model: Any) -> float:
+    """The product is right, for two sizes, and soon there for 256."""
+    for n in (128, 256):
+        a, b = whole_numbers(n, n, n), whole_numbers(n + 1, n, n)
+        with case(f"n={n}"):
+            given = [agt.h2d(it).sync() for it in (a, b)]
+            out = agt.full((n, n), UNWRITTEN).sync()
+
+            def program(n: int = n, given: list[Any] = given, out: Any = out) -> None:
+                mine(n, *[it.borrow() for it in (*given, out)]).sync()
+
+            run = observe(program)
+            equal(agt.d2h(out.borrow()).sync(), a @ b)
+    kernels = [span for span in run.trace.device_spans if span.kind == "kernel"]
+    took = sum(span.duration for span in kernels)
+    must(
+        took < _GOAL_US,
+        f"it's right, but its kernel takes {took:.2f} µs: get below {_GOAL_US:.0f} µs",
+    )
+    return took
+
+
+def check_fused(mine: Any, _model: Any) -> None:
+    """The softmax of each row of a product, of which nothing is stored and read again."""
+    kernel = as_kernel(mine, "fused")
+    for count, scale in ((3, 1), (2, 8), (4, 0)):
+        a = noise(count, count, _WARP) * np.float32(scale)
+        b = noise(count + 1, _WARP, 128) * np.float32(scale)
+        scores = a.astype(np.float64) @ b
+        with case(f"scores from {scores.min():.0f} to {scores.max():.0f}"):
+            got, report = looked_at(kernel, [a, b], (count, 128), grid=count, block=_WARP)
+            equal(got, _softmax(scores).astype(np.float32))
+        for what, asked, most in (
+            ("load", report.counts.global_load_requests, count * 2 * 4 * _WARP),
+            ("store", report.counts.global_store_requests, count * 4),
+        ):
+            cause = f"the warps {what} {asked} times, and {most} times are enough: "
+            must(asked <= most, cause + "do all of the softmax in registers")
+
+
+def check_rows(mine: Any, _model: Any) -> None:
+    """The softmax of each row, however large its numbers, with two reads of each."""
+    kernel = as_kernel(mine, "rows")
+    for count, n, scale, middle in _ROWS:
+        x = noise(n, count, n) * np.float32(scale) + np.float32(middle)
+        with case(f"rows of {n} numbers from {x.min():.0f} to {x.max():.0f}"):
+            got, report = looked_at(kernel, [n, x], (count, n), grid=count, block=_WARP)
+            equal(got, _softmax(x).astype(np.float32))
+        asked, most = report.counts.global_load_requests, 2 * count * -(-n // _WARP)
+        cause = f"{count} rows of {n} numbers took {asked} loads of a warp, and {most} are enough: find the "
+        must(asked <= most, cause + "largest and the sum in one go")
+
+
+def check_attend(mine: Any, _model: Any) -> None:
+    """Values by their weights, however large the scores, with one read of each key and value."""
+    kernel = as_kernel(mine, "attend")
+    for n, scale, rising in ((20, 1, False), (20, 3, True), (1, 1, False), (33, 3, False)):
+        q, k, v = (noise(n + i, rows, _WARP) for i, rows in enumerate((3, n, n)))
+        scores = (q * np.float32(scale)).astype(np.float64) @ k.T
+        if rising:  # each score of query 0 is larger than the last
+            k = k[np.argsort(scores[0])]
+            scores = (q * np.float32(scale)).astype(np.float64) @ k.T
+        with case(f"{n} keys, scores from {scores.min():.1f} to {scores.max():.1f}"):
+            given = [n, q * np.float32(scale), k, v]
+            got, report = looked_at(kernel, given, (3, _WARP), grid=3, block=_WARP)
+            equal(got, (_softmax(scores) @ v).astype(np.float32))
+        asked, most = report.counts.global_load_requests, 3 * (2 * n + 1)
+        cause = f"3 queries and {n} keys took {asked} loads of a warp, and {most} are enough: "
+        must(asked <= most, cause + "read each key and each value once, in one loop")
+
+
+CHAPTER_20B = (
+    Exercise("20b-ahead", "One barrier a step", "ahead", check_one_barrier),
+    Exercise("20b-challenge", "Challenge: 256 x 256", "small", check_small),
+    Exercise("20b-fused", "Softmax behind the product", "fused", check_fused),
+    Exercise("20b-rows", "Softmax on the way", "rows", check_rows),
+    Exercise("20b-attend", "Attention on the way", "attend", check_attend),
+)

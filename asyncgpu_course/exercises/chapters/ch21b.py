@@ -1,0 +1,69 @@
+"""Exercises of 21b_meet_in_phases: what each one checks."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from asyncgpu_course.checks.operations import whole_numbers
+from asyncgpu_course.checks.rejection import case, must
+from asyncgpu_course.checks.results import as_kernel, equal, looked_at
+from asyncgpu_course.exercises.exercise import Exercise
+
+
+def check_meanwhile(mine: Any, _model: Any) -> None:
+    """Right, with a barrier at which a thread arrives before it computes and waits after that."""
+    kernel = as_kernel(mine, "meanwhile")
+    x = whole_numbers(1, 64)
+    own = x.copy()
+    for _ in range(20):
+        own = own * np.float32(0.5) + np.float32(1)
+    got, report = looked_at(kernel, [x], (64,), grid=1, block=64)
+    equal(got, own + x[::-1])
+    code = re.sub(r"//[^\n]*|/\*.*?\*/", "", kernel.source, flags=re.DOTALL)
+    begin = code.find("__global__")
+    arrive, compute = code.find(".arrive(", begin), code.find("own(", begin)
+    waits = re.search(r"\.(try_)?wait(_parity)?\(", code[max(compute, 0) :])
+    must(arrive > 0, "nobody arrives anywhere: take a `barrier`, call `arrive()`, and later `wait`")
+    must(
+        arrive < compute and waits is not None, "call `arrive()` before `own`, and `wait` behind it"
+    )
+    _met_once(report.counts.barriers - 1)  # besides the phase
+
+
+def _met_once(times: int) -> None:
+    cause = (
+        f"the block meets {times} times at a `__syncthreads()`, and once, behind `init`, is enough"
+    )
+    must(times <= 1, cause)
+
+
+def check_handover(mine: Any, _model: Any) -> None:
+    """Each packet is added once, whoever is faster, and nobody meets everybody."""
+    kernel = as_kernel(mine, "handover")
+    for turns in (5, 1, 2, 8, 0):
+        x = whole_numbers(turns, turns * 32 or 32)
+        right = x[: turns * 32].reshape(turns, 32).sum(0)[::-1].astype(np.float32)
+        with case(f"turns={turns}"):
+            got, report = looked_at(kernel, [turns, x], (32,), grid=1, block=64)
+            equal(got, np.ascontiguousarray(right))
+    _met_once(report.counts.barriers)
+
+
+def check_bring(mine: Any, _model: Any) -> None:
+    """The three parts are added, and the block meets once."""
+    kernel = as_kernel(mine, "bring")
+    for seed in (1, 2):
+        x = whole_numbers(seed, 96)
+        got, report = looked_at(kernel, [x], (32,), grid=1, block=128)
+        equal(got, x.reshape(3, 32).sum(0).astype(np.float32))
+    _met_once(report.counts.barriers - 1)  # besides the phase
+
+
+CHAPTER_21B = (
+    Exercise("21b-meanwhile", "Meanwhile", "meanwhile", check_meanwhile),
+    Exercise("21b-bring", "Three bring, one takes", "bring", check_bring),
+    Exercise("21b-handover", "Hand over", "handover", check_handover),
+)

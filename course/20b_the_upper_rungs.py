@@ -1,0 +1,564 @@
+"""Source of notebooks/20b_the_upper_rungs.ipynb: edit here, then `make notebooks-build`."""
+
+# %% [markdown] id=title
+# # The upper rungs
+#
+# In [20](20_the_ladder.ipynb) you counted what a matrix product asks of each memory, and asked for less, until every memory had time to spare. That gave 71 % of cuBLAS's speed. Counting doesn't help any more: the rest of the time, a block stands in front of a barrier and waits for numbers to arrive.
+#
+# **So what does it take to wait less, and do you catch up with cuBLAS?**
+#
+# After this page you can fetch the next tile while this one is multiplied, say why two tiles need only one barrier, and tell when an asynchronous copy pays. The encore does the same for attention.
+#
+# | | |
+# |---|---|
+# | Time | 60 minutes, half of them for the exercise and the challenge; the encore takes 45 |
+# | You need | [20_the_ladder](20_the_ladder.ipynb). The page runs on the simulated device, also if you have a GPU; its times were measured on an H200 |
+
+# %% id=setup
+import matplotlib.pyplot as plt
+import numpy as np
+
+import asyncgpu_tutor as agt
+from asyncgpu_course import (
+    check, guess, hint, progress, reveal, score, solution, solved,
+)
+from asyncgpu_course.ladder import (
+    attention_share, climb, ms, registers_of, rung, share, stairs,
+)
+from asyncgpu_course.shown import LaneBar, draw_lanes, shown
+
+agt.use("sim")
+
+# %% [markdown] id=warps-text
+# ## A step of a block
+#
+# One rung comes first that only tidies up. In `warps`, the 32 threads of a warp stand in eight rows of four instead of in two rows of sixteen. They compute the same elements between them, but what they read for one product now lies together, and nobody meets in a bank. (The tiles of `a` also get the padding that you gave `turn`.) That's worth six points.
+#
+# Now look at what a block does in one step. It fetches two tiles, meets at a barrier, multiplies, and meets again, so that nobody overwrites a tile that somebody still reads. In the picture that's the upper lane.
+
+# %% id=draw-steps tags=helpers
+def draw_steps():
+    """What a block does, step by step: a drawing, and not to scale."""
+    wait = {"colour": "#e6e6e6", "hatch": "////", "meaning": "waits for global memory"}
+    work = {"colour": "#56b4e9", "meaning": "multiplies"}
+    fetch = {"colour": "#e69f00", "meaning": "the next numbers are on their way"}
+    one = [
+        bar
+        for t in (0, 5, 10)
+        for bar in (
+            LaneBar(t, t + 2, **wait),
+            LaneBar(t + 2, t + 5, words=f"tile {t // 5}", **work),
+        )
+    ]
+    two = [LaneBar(0, 2, **wait)]
+    two += [LaneBar(t, t + 3, words=f"tile {t // 3}", **work) for t in (2, 5, 8)]
+    under_way = [LaneBar(t, t + 2, words=f"tile {t // 3 + 1}", **fetch) for t in (2, 5, 8)]
+    figure, axes = plt.subplots(figsize=(8, 2.1), layout="constrained")
+    lanes = [("warps", one), ("ahead", two), ("its loads", under_way)]
+    draw_lanes(axes, lanes)
+    axes.set(xlabel="time (a drawing, not to scale)")
+    axes.set_xticks([])
+    shown(
+        figure,
+        "warps: waits, multiplies tile 0, waits, multiplies tile 1, waits, multiplies tile 2. "
+        "ahead: waits once, then multiplies tiles 0, 1 and 2 without a gap, "
+        "while the numbers of the tile after that are on their way.",
+    )
+
+# %% id=steps
+draw_steps()
+
+# %% [markdown] id=ahead-text
+# You've met this picture in chapter 02b, with copies and kernels. The cure is the same too: start fetching the next tile before you multiply this one. A load doesn't hold up a thread until it needs the number, so the next rung, `ahead`, simply loads the next tile's numbers into registers and multiplies meanwhile. It has **two** tiles of each matrix in shared memory, and uses them in turns:
+#
+# ```c
+# for (int t = 0, now = 0; t < n; t += DEEP, now ^= 1) {
+#     // put the numbers that have come into tile `now`
+#     __syncthreads();
+#     // ask for the next numbers
+#     // multiply what's in tile `now`
+# }
+# ```
+#
+# The barrier behind the multiplication is gone. Is that allowed? Imagine one thread that's faster than all the others.
+
+# %% id=20b-lag guess
+# The fast thread already puts its numbers into the tile of step `t`. Of which steps may slow threads still be reading tiles?
+#
+# - `none`: of none: the barrier has seen to that
+# - `one`: of step t - 1 at most
+# - `two`: of step t - 1 or t - 2
+# - `any`: of any, since there's only one barrier
+
+# %% id=20b-lag reveal
+pair = climb("warps"), climb("ahead")
+steps = 256 // 8
+
+
+def counted():
+    for report in pair:
+        each = report.counts.barriers / report.counts.blocks / steps
+        print(f"{report.name:>6}: barriers a step: {each:.0f}, {ms(report.name):.2f} ms on the H200")
+
+
+reveal("20b-lag", "one", counted, lambda: stairs("registers", "wide", "warps", "ahead"))
+
+# %% id=20b-lag told truth=one
+# The fast thread has passed the barrier of step t - 1. Everybody had to arrive there, and whoever arrives has finished step t - 2. So the slow ones can be at step t - 1 at most, and they read the *other* tile. That's why two tiles are enough, and why one barrier a step is enough. On the H200 it's worth eight points.
+
+# %% id=lag-check tags=asserts
+assert [r.counts.barriers // r.counts.blocks for r in pair] == [2 * steps, steps]
+assert share("ahead") > share("warps") + 0.04 > share("wide") + 0.04
+
+# %% [markdown] id=exercise-ahead
+# ### Exercise: one barrier a step
+#
+# Here's a small product with tiles of 16 x 16, one element a thread, and two barriers a step. Give it two tiles of each matrix and one barrier a step, and ask for the next numbers before you multiply. `n` is a multiple of 16.
+
+# %% id=20b-ahead starter
+ahead = agt.Kernel(r"""
+extern "C" __global__ void ahead(int n, const float* a, const float* b, float* c)
+{
+    __shared__ float tile_a[16][16], tile_b[16][16];
+    int x = threadIdx.x, y = threadIdx.y;
+    int row = blockIdx.y * 16 + y, col = blockIdx.x * 16 + x;
+    float sum = 0.0f;
+    for (int t = 0; t < n; t += 16) {
+        tile_a[y][x] = a[row * n + t + x];
+        tile_b[y][x] = b[(t + y) * n + col];
+        __syncthreads();
+        for (int k = 0; k < 16; k++) {
+            sum += tile_a[y][k] * tile_b[k][x];
+        }
+        __syncthreads();
+    }
+    c[row * n + col] = sum;
+}
+""")
+
+# %% id=20b-ahead solution
+ahead = agt.Kernel(r"""
+extern "C" __global__ void ahead(int n, const float* a, const float* b, float* c)
+{
+    __shared__ float tile_a[2][16][16], tile_b[2][16][16];
+    int x = threadIdx.x, y = threadIdx.y, now = 0;
+    int row = blockIdx.y * 16 + y, col = blockIdx.x * 16 + x;
+    float sum = 0.0f, next_a = a[row * n + x], next_b = b[y * n + col];
+    for (int t = 0; t < n; t += 16) {
+        tile_a[now][y][x] = next_a;
+        tile_b[now][y][x] = next_b;
+        __syncthreads();
+        if (t + 16 < n) {
+            next_a = a[row * n + t + 16 + x];
+            next_b = b[(t + 16 + y) * n + col];
+        }
+        for (int k = 0; k < 16; k++) {
+            sum += tile_a[now][y][k] * tile_b[now][k][x];
+        }
+        now = 1 - now;
+    }
+    c[row * n + col] = sum;
+}
+""")
+
+# %% id=20b-ahead hints
+# `tile_a[2][16][16]`, and a variable `now` that's 0 and 1 in turns.
+#
+# Before the loop, read the first two numbers into registers. In the loop: put them into tile `now`, barrier, read the next two into the same registers, multiply from tile `now`.
+#
+# There's no next number in the last step: `if (t + 16 < n)`.
+
+# %% id=20b-ahead explanation
+# The load of the next numbers is under way during sixteen multiplications, and nobody waits for it until the next turn.
+
+# %% id=20b-ahead-check
+check("20b-ahead", ahead)
+
+# %% [markdown] id=copies-text
+# ## Copies that nobody waits for
+#
+# The next rung, `larger`, goes back to the idea of page 20 once more: 8 x 16 elements for each thread, and tiles twice as deep. That makes 92 % of cuBLAS in 47 lines, without any special instruction.
+#
+# It has a price, though. The numbers on their way wait in registers, and `larger` already fills 247 of the 255 that a thread can have. Since 2020, GPUs can copy from global to shared memory without a register in between. A thread starts such an **asynchronous copy** and goes on:
+#
+# ```c
+# __pipeline_memcpy_async(&to.b[i][col], &b[i * n + col], sizeof(float4));
+# __pipeline_commit();
+# // compute something
+# __pipeline_wait_prior(0);   // now this thread's copies have come,
+# __syncthreads();            // and everybody's
+# ```
+#
+# The rung `copies` is `larger` with this instead of the loads. (One more thing differs: `a` is turned on its way, so its numbers have to be copied one by one.)
+
+# %% id=20b-copies guess
+# How fast is it on the H200 at 4096 x 4096, compared with `larger`?
+#
+# - `much`: at least a quarter faster
+# - `tenth`: about a tenth faster
+# - `same`: within 3 % of it
+# - `slower`: a tenth slower
+
+# %% id=20b-copies reveal
+gain = ms("larger") / ms("copies")
+truth = "much" if gain > 1.2 else "tenth" if gain > 1.03 else "same" if gain > 0.97 else "slower"
+reveal("20b-copies", truth, lambda: stairs("warps", "ahead", "larger", "copies"), gain=gain)
+
+# %% id=20b-copies told truth=same
+# {gain:.2f} times as fast, and at 1024 x 1024 it's even a tenth slower. An asynchronous copy hides a wait, and there was hardly any wait left to hide, because the loads into registers had hidden it already. What the copies do give you is *room*: a thread needs 211 registers instead of 247. The last rung knows what to do with them.
+
+# %% id=copies-check tags=asserts
+assert 0.91 < share("larger") < 0.93
+assert rung("larger").lines == 47
+assert (registers_of("larger"), registers_of("copies")) == (247, 211)
+
+# %% [markdown] id=top-text
+# ## The last rung
+#
+# `top` spends that room. Its tiles come by asynchronous copies, as in `copies`. But each thread also reads the numbers for the *next* product from shared memory while it computes this one, which takes 24 registers more. So the same idea works on both floors: ask early, and use it later. (And a block now computes 128 x 256 elements.) Here's the loop; the whole kernel has 77 lines.
+
+# %% id=top-source
+source = rung("top").source
+print(source[source.index("    for (int t = 0; t < n / DEEP") :])
+
+# %% [markdown] id=sign-text
+# All indices in this kernel are of type `int`, and none is ever negative. So we could as well write `unsigned int` everywhere, and it would compute the same.
+
+# %% id=20b-sign guess
+# How many per cent of `top`'s speed does it have with `unsigned int`, on the H200 at 4096 x 4096? (Right is what's within 4 %.)
+
+# %% id=20b-sign reveal
+sign = 100 * ms("top") / ms("top unsigned")
+reveal("20b-sign", f"{sign:.0f}", lambda: stairs("top", "top unsigned"), sign=sign)
+
+# %% id=20b-sign told truth=92
+# {sign:.0f} %. In C a sum of two `int`s must not overflow, so the compiler may assume that it doesn't, and can turn `base + i * n` into one address that it moves along. A sum of `unsigned` is allowed to wrap around, so it has to be computed as it's written. That costs a few instructions in each turn, and 244 registers a thread instead of 208. We found it by accident, when everything else was right and the last 8 % were still missing. Nobody reasons that out; somebody measures it.
+
+# %% id=20b-share guess
+# And how does `top` compare with cuBLAS at 8192 x 8192?
+#
+# - `eighty`: it has some 80 % of its speed
+# - `ninety`: some 90 %
+# - `just`: 95 to 99 %
+# - `ahead`: it's ahead
+
+# %% id=20b-share reveal
+at = {n: share("top", n) for n in (2048, 4096, 8192)}
+part = at[8192]
+truth = "eighty" if part < 0.85 else "ninety" if part < 0.95 else "just" if part < 1 else "ahead"
+names = "naive", "coalesced", "shared", "registers", "wide", "warps", "ahead", "larger", "copies", "top"
+reveal(
+    "20b-share",
+    truth,
+    lambda: stairs(*names),
+    lambda: stairs(*names, n=8192),
+    small=at[2048],
+    middle=at[4096],
+    large=part,
+)
+
+# %% id=20b-share told truth=ahead
+# It has {small:.0%} of cuBLAS's speed at 2048, {middle:.0%} at 4096 and {large:.0%} at 8192. That last one is 52 of the 67 TFLOP/s that the data sheet promises. But don't be too proud. cuBLAS has a kernel for every shape, and ours only takes multiples of 256. And we didn't let cuBLAS use TF32, which rounds each number to 10 bits behind the point and is several times as fast on the tensor cores.
+
+# %% id=top-check tags=asserts
+from statistics import geometric_mean
+
+assert geometric_mean(at.values()) > 0.95
+assert min(at.values()) > 0.91
+assert geometric_mean(share("larger", n) for n in at) > 0.9
+assert rung("larger").lines <= 50
+
+# %% [markdown] id=small-text
+# ## And for small matrices?
+#
+# Everything on this ladder was for large matrices. Look what becomes of it at 256 x 256:
+
+# %% id=small
+for name in ("naive", "coalesced", "shared", "registers", "ahead", "top"):
+    print(f"{name:>9}: {1000 * ms(name, 256):5.1f} µs on the H200 for 256 x 256")
+
+# %% [markdown] id=small-after
+# The order is upside down. With tiles of 128 x 256, the whole result is two blocks, and the other 130 SMs of the GPU have nothing to do. A tile that's larger than it has to be leaves the GPU empty.
+
+# %% [markdown] id=challenge-text
+# ## Challenge: 256 x 256
+#
+# So climb once more, for `n` = 256. `small` returns the operation that multiplies, with a kernel of yours and any grid and block that you like. `n` is a multiple of 128. The kernel below is the rung `shared`, and takes 9.6 µs on the simulated H200. Can you get below 8?
+
+# %% id=20b-challenge starter
+mine = agt.Kernel(
+    r"""
+extern "C" __global__ void mine(int n, const float* a, const float* b, float* c)
+{
+    __shared__ float tile_a[32][32], tile_b[32][32];
+    int x = threadIdx.x, y = threadIdx.y;
+    int row = blockIdx.y * 32 + y, col = blockIdx.x * 32 + x;
+    float sum = 0.0f;
+    for (int t = 0; t < n; t += 32) {
+        tile_a[y][x] = a[row * n + t + x];
+        tile_b[y][x] = b[(t + y) * n + col];
+        __syncthreads();
+        for (int k = 0; k < 32; k++) {
+            sum += tile_a[y][k] * tile_b[k][x];
+        }
+        __syncthreads();
+    }
+    c[row * n + col] = sum;
+}
+""",
+    contract=True,
+)
+
+
+def small(n, a, b, c):
+    return mine(n, a, b, c, grid=(n // 32, n // 32), block=(32, 32))
+
+# %% id=20b-challenge solution
+mine = agt.Kernel(
+    r"""
+extern "C" __global__ void mine(int n, const float* a, const float* b, float* c)
+{
+    __shared__ __align__(16) float tile_a[32][20], tile_b[32][16];
+    int x = threadIdx.x % 16, y = threadIdx.x / 16 * 2;
+    int row = blockIdx.y * 16, col = blockIdx.x * 16;
+    float one = 0.0f, other = 0.0f;
+    for (int t = 0; t < n; t += 32) {
+        for (int i = threadIdx.x; i < 512; i += 128) {
+            tile_a[i % 32][i / 32] = a[(row + i / 32) * n + t + i % 32];
+            tile_b[i / 16][i % 16] = b[(t + i / 16) * n + col + i % 16];
+        }
+        __syncthreads();
+        for (int k = 0; k < 32; k++) {
+            float2 two = *reinterpret_cast<const float2*>(&tile_a[k][y]);
+            one += two.x * tile_b[k][x];
+            other += two.y * tile_b[k][x];
+        }
+        __syncthreads();
+    }
+    c[(row + y) * n + col + x] = one;
+    c[(row + y + 1) * n + col + x] = other;
+}
+""",
+    contract=True,
+)
+
+
+def small(n, a, b, c):
+    return mine(n, a, b, c, grid=(n // 16, n // 16), block=128)
+
+# %% id=20b-challenge hints
+# An H200 has 132 SMs. How many blocks does `shared` have? And how many would there be with smaller tiles?
+#
+# What holds `shared` up is two reads of shared memory for each product. A thread with two elements reads three numbers for two products.
+#
+# Try blocks of 16 x 16 elements, with half as many threads, each with two elements of a column; and deeper tiles, so that there are fewer barriers.
+
+# %% id=20b-challenge explanation
+# No rung is the best one for every size. That's why a library has hundreds of kernels, and a table that says which to take.
+
+# %% id=20b-challenge-check
+check("20b-challenge", small)
+
+# %% [markdown] id=key-points
+# ## Key points
+#
+# - When no memory is busy all the time and the arithmetic isn't either, somebody waits. Ask for the next numbers before you use these.
+# - Two tiles that are used in turns need only one barrier a step, because nobody can be more than one step behind.
+# - Asynchronous copies hardly help a kernel that already hides its waits. They pay by the registers that they set free.
+# - Every rung has a size for which it's wrong. Large tiles need large matrices.
+# - The last tenth is found by measuring and not by thinking.
+#
+# There's one more rung for another day: `tensor` multiplies halves on the tensor cores by `nvcuda::wmma`, in 0.42 ms where `top` takes 2.76. That's still only half of cuBLAS's speed for halves, because cuBLAS uses instructions of this GPU's generation that four warps execute together.
+#
+# If a word is new, look in the [glossary](../docs/glossary.md). **Next:** why does one warp wait while 64 don't? [21_inside_one_sm](21_inside_one_sm.ipynb)
+
+# %% id=tensor-check tags=asserts
+assert round(ms("tensor"), 2) == 0.42
+assert round(ms("top"), 2) == 2.76
+assert 0.45 < share("tensor") < 0.55
+
+# %% id=score
+score("20b")
+
+# %% id=progress
+progress("20b")
+
+# %% [markdown] id=encore
+# ## Encore: softmax, and attention
+#
+# *For the day when you read that attention was made faster without approximating anything.*
+#
+# Attention compares a query with `n` keys, turns these scores into weights by softmax, and adds up `n` values by their weights. As three kernels, that sends a square of n x n numbers to global memory and back, twice. Three exercises take those trips away.
+
+# %% [markdown] id=exercise-fused
+# ### Exercise: softmax behind the product
+#
+# Row `blockIdx.x` of a product has 128 numbers, and one warp computes them, four to a thread. They're in registers already, so do the softmax right there: `y` is to be the softmax of each row, and the scores themselves are never stored. Scores may be large. (`__shfl_xor_sync(0xffffffff, v, far)` is the `v` of the lane whose number differs from mine in the bit `far`.)
+
+# %% id=20b-fused starter
+fused = agt.Kernel(r"""
+extern "C" __global__ void fused(const float* a, const float* b, float* y)
+{
+    int row = blockIdx.x, lane = threadIdx.x;
+    float score[4] = {};
+    for (int k = 0; k < 32; k++) {
+        for (int j = 0; j < 4; j++) {
+            score[j] += a[row * 32 + k] * b[k * 128 + j * 32 + lane];
+        }
+    }
+    float top = fmaxf(fmaxf(score[0], score[1]), fmaxf(score[2], score[3]));
+    for (int far = 1; far < 32; far *= 2) {
+        top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, far));
+    }
+    // now top is the largest score of the row, in all lanes; your code
+    for (int j = 0; j < 4; j++) {
+        y[row * 128 + j * 32 + lane] = score[j];
+    }
+}
+""")
+
+# %% id=20b-fused solution
+# - // now top is the largest score of the row, in all lanes; your code
+# + float sum = 0.0f;
+# + for (int j = 0; j < 4; j++) {
+# +     score[j] = expf(score[j] - top);
+# +     sum += score[j];
+# + }
+# + for (int far = 1; far < 32; far *= 2) {
+# +     sum += __shfl_xor_sync(0xffffffff, sum, far);
+# + }
+# - y[row * 128 + j * 32 + lane] = score[j];
+# + y[row * 128 + j * 32 + lane] = score[j] / sum;
+
+# %% id=20b-fused hints
+# Replace each score by `expf(score[j] - top)`, and add up your four.
+#
+# The loop over `far` gives every lane the largest of all. A sum of all lanes is made in the same way, with `+` instead of `fmaxf`.
+#
+# `for (int far = 1; far < 32; far *= 2) { sum += __shfl_xor_sync(0xffffffff, sum, far); }`, and then divide by `sum` where you store.
+
+# %% id=20b-fused explanation
+# This is called a fused epilogue. The product is never written and read again, and at 4096 x 4096 that would be 128 MiB of traffic for a softmax that costs next to nothing.
+
+# %% id=20b-fused-check
+check("20b-fused", fused)
+
+# %% [markdown] id=exercise-rows
+# ### Exercise: softmax on the way
+#
+# That worked because a whole row fits into a warp's registers. A longer row doesn't, but softmax can be computed **on the way**: keep the largest number so far, and the sum of the powers so far. When a larger number comes, shrink the sum by `exp(old - new)` and go on.
+#
+# `rows` computes the softmax of each row of `x`, which has `n` numbers. A block is one warp and has one row. A thread may read each of its numbers twice, once for the sum and once for the result, and no more. Numbers may be large.
+
+# %% id=20b-rows starter
+rows = agt.Kernel(r"""
+extern "C" __global__ void rows(int n, const float* x, float* y)
+{
+    x += blockIdx.x * n;
+    y += blockIdx.x * n;
+    float top = -INFINITY, sum = 0.0f;
+    for (int i = threadIdx.x; i < n; i += 32) {
+        // your code
+    }
+}
+""")
+
+# %% id=20b-rows solution
+rows = agt.Kernel(r"""
+extern "C" __global__ void rows(int n, const float* x, float* y)
+{
+    x += blockIdx.x * n;
+    y += blockIdx.x * n;
+    float top = -3e38f, sum = 0.0f;
+    for (int i = threadIdx.x; i < n; i += 32) {
+        float v = x[i], higher = fmaxf(top, v);
+        sum = sum * expf(top - higher) + expf(v - higher);
+        top = higher;
+    }
+    for (int far = 1; far < 32; far *= 2) {
+        float their_top = __shfl_xor_sync(0xffffffff, top, far);
+        float their_sum = __shfl_xor_sync(0xffffffff, sum, far);
+        float higher = fmaxf(top, their_top);
+        sum = sum * expf(top - higher) + their_sum * expf(their_top - higher);
+        top = higher;
+    }
+    for (int i = threadIdx.x; i < n; i += 32) {
+        y[i] = expf(x[i] - top) / sum;
+    }
+}
+""")
+
+# %% id=20b-rows hints
+# For each number `v`: `higher = fmaxf(top, v)`, then `sum * expf(top - higher) + expf(v - higher)` is the new sum.
+#
+# Two threads merge in the same way: both sums shrink to the higher top, and are added. With `far` = 1, 2, 4, 8 and 16 all 32 threads have the whole.
+#
+# Begin with a very low number instead of minus infinity: `-INFINITY - -INFINITY` isn't a number, and a thread may have no element.
+
+# %% id=20b-rows explanation
+# A top and a sum: that's all one has to remember of a row, however long it is. Whatever was added up before is shrunk by the same factor.
+
+# %% id=20b-rows-check
+check("20b-rows", rows)
+
+# %% [markdown] id=exercise-attend
+# ### Exercise: attention on the way
+#
+# Now both together. A block is one warp, and has one query of 32 numbers, a number for each lane. For each of `n` keys, the loop below computes the score. Add up the values by their weights, with softmax on the way, in **one** loop: `y` is the sum of `softmax(scores)[j] * v[j]`. Read each key and each value once. (Usually scores are divided by the root of the query's length first. Here they aren't.)
+
+# %% id=20b-attend starter
+attend = agt.Kernel(r"""
+extern "C" __global__ void attend(int n, const float* q, const float* k,
+                                  const float* v, float* y)
+{
+    int lane = threadIdx.x;
+    float mine = q[blockIdx.x * 32 + lane];
+    float out = 0.0f;
+    for (int j = 0; j < n; j++) {
+        float score = mine * k[j * 32 + lane];
+        for (int far = 1; far < 32; far *= 2) {
+            score += __shfl_xor_sync(0xffffffff, score, far);
+        }
+        out += score * v[j * 32 + lane];  // without softmax
+    }
+    y[blockIdx.x * 32 + lane] = out;
+}
+""")
+
+# %% id=20b-attend solution
+# - float out = 0.0f;
+# + float top = -INFINITY, sum = 0.0f, out = 0.0f;
+# - out += score * v[j * 32 + lane];  // without softmax
+# + float higher = fmaxf(top, score);
+# + float shrink = expf(top - higher), weight = expf(score - higher);
+# + sum = sum * shrink + weight;
+# + out = out * shrink + weight * v[j * 32 + lane];
+# + top = higher;
+# - y[blockIdx.x * 32 + lane] = out;
+# + y[blockIdx.x * 32 + lane] = out / sum;
+
+# %% id=20b-attend hints
+# Keep three things: the largest score so far, the sum of the powers so far, and `out`. All lanes have the same score, so no lane needs to ask another.
+#
+# With `higher = fmaxf(top, score)`, the new key's weight is `expf(score - higher)`, and everything from before shrinks by `expf(top - higher)`: the sum, and `out` as well.
+#
+# Divide once, behind the loop: `out / sum`.
+
+# %% id=20b-attend explanation
+# This is the idea of FlashAttention. No square of n x n weights is ever written, so the memory that attention needs grows with `n` and not with its square.
+
+# %% id=20b-attend-check
+check("20b-attend", attend)
+
+# %% [markdown] id=attention-text
+# `attention.cu`, beside the rungs, is this idea with everything else from the ladder: tiles of keys and values that come by asynchronous copies, several queries a thread, softmax on the way. For 64 heads of 4,096 tokens on the H200, this is its speed compared with PyTorch's memory-efficient kernel for floats:
+
+# %% id=attention
+for head in (64, 128):
+    print(f"heads of {head}: {attention_share(head):.0%}")
+
+# %% [markdown] id=attention-after
+# With heads of 64 ours is ahead, and with heads of 128 it isn't. Ours reaches 40 TFLOP/s with either, PyTorch's reaches 35 with heads of 64 and 45 with heads of 128. It computes each product of floats as three products of shorter numbers on the tensor cores, and ours doesn't use those at all.
+
+# %% id=attention-check tags=asserts
+assert attention_share(64) > 1 > attention_share(128) > 0.8

@@ -1,0 +1,68 @@
+"""Right answers to exercises of course/20b_the_upper_rungs.py in other forms than the solution's."""
+
+
+# %% id=20b-rows of=starter
+# - // your code
+# + float v = x[i];
+# + if (v > top) {
+# +     sum = sum * expf(top - v) + 1.0f;
+# +     top = v;
+# + } else {
+# +     sum += expf(v - top);
+# + }
+#   }
+# + float high = top;
+# + for (int far = 16; far > 0; far /= 2) high = fmaxf(high, __shfl_xor_sync(0xffffffff, high, far));
+# + sum = sum == 0.0f ? 0.0f : sum * expf(top - high);
+# + for (int far = 16; far > 0; far /= 2) sum += __shfl_xor_sync(0xffffffff, sum, far);
+# + for (int i = threadIdx.x; i < n; i += 32) y[i] = expf(x[i] - high) / sum;
+
+
+# %% id=20b-ahead
+ahead = agt.Kernel(r"""
+extern "C" __global__ void ahead(int n, const float* a, const float* b, float* c)
+{
+    __shared__ float tiles[2][2][16][16];
+    int x = threadIdx.x, y = threadIdx.y;
+    a += (blockIdx.y * 16 + y) * n + x;
+    b += y * n + blockIdx.x * 16 + x;
+    float sum = 0.0f;
+    tiles[0][0][y][x] = *a;
+    tiles[0][1][y][x] = *b;
+    for (int t = 0; t < n / 16; t++) {
+        __syncthreads();
+        bool more = t + 1 < n / 16;
+        float next_a = more ? a[(t + 1) * 16] : 0.0f, next_b = more ? b[(t + 1) * 16 * n] : 0.0f;
+        for (int k = 0; k < 16; k++) sum += tiles[t % 2][0][y][k] * tiles[t % 2][1][k][x];
+        tiles[1 - t % 2][0][y][x] = next_a;
+        tiles[1 - t % 2][1][y][x] = next_b;
+    }
+    c[(blockIdx.y * 16 + y) * n + blockIdx.x * 16 + x] = sum;
+}
+""")
+
+
+# %% id=20b-attend
+attend = agt.Kernel(r"""
+extern "C" __global__ void attend(int n, const float* q, const float* k, const float* v, float* y)
+{
+    int at = blockIdx.x * 32 + threadIdx.x;
+    float top = -3e38f, sum = 0.0f, out = 0.0f, mine = q[at];
+    k += threadIdx.x;
+    v += threadIdx.x;
+    for (int j = 0; j < n; j++, k += 32, v += 32) {
+        float score = *k * mine;
+        for (int far = 16; far > 0; far /= 2) score += __shfl_xor_sync(0xffffffff, score, far);
+        if (score > top) {
+            float shrink = expf(top - score);
+            sum *= shrink;
+            out *= shrink;
+            top = score;
+        }
+        float weight = expf(score - top);
+        sum += weight;
+        out += weight * *v;
+    }
+    y[at] = out / sum;
+}
+""")

@@ -1,0 +1,14 @@
+"""Right answers to exercises of course/21b_meet_in_phases.py in other forms than the solution's."""
+
+
+# %% id=21b-handover
+# - empty[k % 2].wait_parity(1 - k / 2 % 2);
+# + if (k > 1) empty[k % 2].wait_parity((k / 2 - 1) % 2);
+
+
+# %% id=21b-bring
+# - if (me == 0) init(&full, 96);
+# + if (me == 0) init(&full, 3);
+# - auto token = full.arrive();
+# + __syncwarp();
+# + if (me % 32 == 0) { auto token = full.arrive(); }

@@ -1,0 +1,168 @@
+"""Plausible wrong answers to the exercises of course/20b_the_upper_rungs.py; see tools/build_notebooks.py."""
+
+
+# %% id=20b-ahead cause="without a __syncthreads() between them"
+# - now = 1 - now;
+
+
+# %% id=20b-ahead cause="barriers for"
+# - now = 1 - now;
+# + now = 1 - now;
+# + __syncthreads();
+
+
+# %% id=20b-ahead cause="out of bounds"
+# - if (t + 16 < n) {
+# -     next_a = a[row * n + t + 16 + x];
+# -     next_b = b[(t + 16 + y) * n + col];
+# - }
+# + next_a = a[row * n + t + 16 + x];
+# + next_b = b[(t + 16 + y) * n + col];
+
+
+# %% id=20b-ahead cause="should be"
+# - next_b = b[(t + 16 + y) * n + col];
+# + next_b = b[(t + y) * n + col];
+
+
+# %% id=20b-ahead cause="without a __syncthreads() between them"
+# - __syncthreads();
+
+
+# %% id=20b-ahead cause="times by a block, and once is enough"
+# - for (int k = 0; k < 16; k++) {
+# + next_a = t + 16 < n ? *(volatile const float*)&a[row * n + t + 16 + x] : 0.0f;
+# + next_b = t + 16 < n ? *(volatile const float*)&b[(t + 16 + y) * n + col] : 0.0f;
+# + for (int k = 0; k < 16; k++) {
+
+
+# %% id=20b-challenge cause="get below 8 µs"
+# - return mine(n, a, b, c, grid=(n // 16, n // 16), block=128)
+# + for _ in range(2):
+# +     again = mine(n, a, b, c, grid=(n // 16, n // 16), block=128)
+# + return again.and_then(lambda _: again)
+
+
+# %% id=20b-challenge cause="should be"
+# - other += two.y * tile_b[k][x];
+# + other += two.x * tile_b[k][x];
+
+
+# %% id=20b-challenge cause="no thread wrote element"
+# - return mine(n, a, b, c, grid=(n // 16, n // 16), block=128)
+# + return mine(n, a, b, c, grid=(n // 32, n // 16), block=128)
+
+
+# %% id=20b-rows cause="loads of a warp, and"
+rows = agt.Kernel(r"""
+extern "C" __global__ void rows(int n, const float* x, float* y)
+{
+    x += blockIdx.x * n;
+    y += blockIdx.x * n;
+    float top = -3e38f, sum = 0.0f;
+    for (int i = threadIdx.x; i < n; i += 32) top = fmaxf(top, x[i]);
+    for (int far = 1; far < 32; far *= 2) top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, far));
+    for (int i = threadIdx.x; i < n; i += 32) sum += expf(x[i] - top);
+    for (int far = 1; far < 32; far *= 2) sum += __shfl_xor_sync(0xffffffff, sum, far);
+    for (int i = threadIdx.x; i < n; i += 32) y[i] = expf(x[i] - top) / sum;
+}
+""")
+
+
+# %% id=20b-rows cause="should be"
+# - sum = sum * expf(top - higher) + expf(v - higher);
+# + sum += expf(v - higher);
+
+
+# %% id=20b-rows cause="should be"
+# - sum = sum * expf(top - higher) + their_sum * expf(their_top - higher);
+# + sum += their_sum;
+
+
+# %% id=20b-rows cause="is nan"
+# - float top = -3e38f, sum = 0.0f;
+# + float top = -INFINITY, sum = 0.0f;
+
+
+# %% id=20b-rows cause="should be"
+# - for (int far = 1; far < 32; far *= 2) {
+# + for (int far = 1; far < 16; far *= 2) {
+
+
+# %% id=20b-rows cause="should be"
+# - float top = -3e38f, sum = 0.0f;
+# + float top = 0.0f, sum = 0.0f;
+
+
+# %% id=20b-fused cause="should be"
+# - for (int far = 1; far < 32; far *= 2) {
+# - top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, far));
+# - }
+
+
+# %% id=20b-fused cause="should be"
+#   sum += score[j];
+# - for (int far = 1; far < 32; far *= 2) {
+# - sum += __shfl_xor_sync(0xffffffff, sum, far);
+# - }
+
+
+# %% id=20b-fused cause="is nan"
+# - score[j] = expf(score[j] - top);
+# + score[j] = expf(score[j]);
+
+
+# %% id=20b-fused cause="store 24 times, and 12"
+# - float top = fmaxf(fmaxf(score[0], score[1]), fmaxf(score[2], score[3]));
+# + for (int j = 0; j < 4; j++) y[row * 128 + j * 32 + lane] = score[j];
+# + float top = fmaxf(fmaxf(score[0], score[1]), fmaxf(score[2], score[3]));
+
+
+# %% id=20b-fused cause="should be"
+# - y[row * 128 + j * 32 + lane] = score[j] / sum;
+# + y[row * 128 + j * 32 + lane] = score[j];
+
+
+# %% id=20b-fused cause="times, and 768 times are enough"
+# - float sum = 0.0f;
+# + for (int j = 0; j < 4; j++) {
+# +     score[j] = 0.0f;
+# +     for (int k = 0; k < 32; k++) {
+# +         score[j] += *(volatile const float*)&a[row * 32 + k] * b[k * 128 + j * 32 + lane];
+# +     }
+# + }
+# + float sum = 0.0f;
+
+
+# %% id=20b-attend cause="should be"
+# - out = out * shrink + weight * v[j * 32 + lane];
+# + out += weight * v[j * 32 + lane];
+
+
+# %% id=20b-attend cause="should be"
+# - sum = sum * shrink + weight;
+# + sum += weight;
+
+
+# %% id=20b-attend cause="should be"
+# - y[blockIdx.x * 32 + lane] = out / sum;
+# + y[blockIdx.x * 32 + lane] = out;
+
+
+# %% id=20b-attend cause="should be"
+# - top = higher;
+
+
+# %% id=20b-attend cause="are enough: read each key and each value once"
+# - float top = -INFINITY, sum = 0.0f, out = 0.0f;
+# + float top = -INFINITY, sum = 0.0f, out = 0.0f;
+# + for (int j = 0; j < n; j++) {
+# +     float score = mine * k[j * 32 + lane];
+# +     for (int far = 1; far < 32; far *= 2) score += __shfl_xor_sync(0xffffffff, score, far);
+# +     top = fmaxf(top, score);
+# + }
+
+
+# %% id=20b-attend cause="should be"
+# - float shrink = expf(top - higher), weight = expf(score - higher);
+# + float shrink = expf(higher - top), weight = expf(score - higher);

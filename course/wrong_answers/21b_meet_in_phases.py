@@ -1,0 +1,131 @@
+"""Plausible wrong answers to the exercises of course/21b_meet_in_phases.py; see tools/build_notebooks.py."""
+
+
+# %% id=21b-meanwhile cause="nobody arrives anywhere"
+meanwhile = agt.Kernel(r"""
+__device__ float own(float v)
+{
+    for (int k = 0; k < 20; k++) v = v * 0.5f + 1.0f;
+    return v;
+}
+
+extern "C" __global__ void meanwhile(const float* x, float* y)
+{
+    __shared__ float shared[64];
+    int me = threadIdx.x;
+    shared[me] = x[me];
+    float mine = own(x[me]);
+    __syncthreads();
+    y[me] = mine + shared[63 - me];
+}
+""")
+
+
+# %% id=21b-meanwhile cause="call `arrive()` before `own`"
+#   shared[me] = x[me];
+# + float mine = own(x[me]);
+# - float mine = own(x[me]);
+
+
+# %% id=21b-meanwhile cause="without a __syncthreads() between them"
+# - bar.wait(std::move(token));
+
+
+# %% id=21b-meanwhile cause="without a __syncthreads() between them"
+# - shared[me] = x[me];
+# - auto token = bar.arrive();
+# + auto token = bar.arrive();
+# + shared[me] = x[me];
+
+
+# %% id=21b-meanwhile cause="of its 65 arrivals"
+# - if (me == 0) init(&bar, 64);
+# + if (me == 0) init(&bar, 65);
+
+
+# %% id=21b-meanwhile cause="without a __syncthreads()"
+# - __syncthreads();
+# - shared[me] = x[me];
+# + shared[me] = x[me];
+
+
+# %% id=21b-handover cause="lacks"
+# - empty[k % 2].wait_parity(1 - k / 2 % 2);
+
+
+# %% id=21b-handover cause="without"
+# - full[k % 2].wait_parity(k / 2 % 2);
+
+
+# %% id=21b-handover cause="lacks"
+# - empty[k % 2].wait_parity(1 - k / 2 % 2);
+# + empty[k % 2].wait_parity(k / 2 % 2);
+
+
+# %% id=21b-handover cause="lacks"
+# - full[k % 2].wait_parity(k / 2 % 2);
+# + full[k % 2].wait_parity(k % 2);
+
+
+# %% id=21b-handover cause="lacks"
+# - auto token = empty[k % 2].arrive();
+
+
+# %% id=21b-handover cause="without"
+# - sum += place[k % 2][31 - lane];
+# - auto token = empty[k % 2].arrive();
+# + auto token = empty[k % 2].arrive();
+# + sum += place[k % 2][31 - lane];
+
+
+# %% id=21b-handover cause="should be"
+# - sum += place[k % 2][31 - lane];
+# + sum += place[k % 2][lane];
+
+
+# %% id=21b-meanwhile cause="should be"
+# - y[me] = mine + shared[63 - me];
+# + y[me] = mine + shared[me];
+
+
+# %% id=21b-meanwhile cause="times at a `__syncthreads()`"
+# - bar.wait(std::move(token));
+# + bar.wait(std::move(token));
+# + __syncthreads();
+
+
+# %% id=21b-bring cause="lacks 32 of its 128 arrivals"
+# - if (me == 0) init(&full, 96);
+# + if (me == 0) init(&full, 128);
+
+
+# %% id=21b-bring cause="without a __syncthreads() between them"
+# - if (me == 0) init(&full, 96);
+# + if (me == 0) init(&full, 32);
+
+
+# %% id=21b-bring cause="lacks 96 of its 96 arrivals"
+# - full.wait_parity(0);
+# + full.wait_parity(1);
+
+
+# %% id=21b-bring cause="without a __syncthreads() between them"
+# - shared[me] = x[me];
+# - auto token = full.arrive();
+# + auto token = full.arrive();
+# + shared[me] = x[me];
+
+
+# %% id=21b-bring cause="the block meets 2 times"
+# - full.wait_parity(0);
+# - int lane = me - 96;
+# + full.wait_parity(0);
+# + }
+# + __syncthreads();
+# + if (me >= 96) {
+# + int lane = me - 96;
+
+
+# %% id=21b-bring cause="should be"
+# - y[lane] = shared[lane] + shared[lane + 32] + shared[lane + 64];
+# + y[lane] = shared[lane] + shared[lane + 32];

@@ -2,7 +2,8 @@
 
 `bug_on_the_host` and `sound_on_the_host` decorate a Python function, or an ``async def``, for which a fresh
 simulated device is current in `agt`. A function may ask for a device of `simgpu` by its parameters, and is
-waited for at its end: `device`, streams `one` to `four`, and arrays `x`, `y` and `z` of zeros.
+waited for at its end: `device`, streams `one` to `four`, arrays `x`, `y` and `z` of zeros, and `host`, a
+page-locked array of ones.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def _case(program: Callable[..., object], why: str, finds: str = "") -> Case:
             if wanted in ("one", "two", "three", "four"):
                 given[wanted] = device.create_stream(non_blocking=True)
             elif wanted != "device":
-                given[wanted] = array(device)
+                given[wanted] = pinned(device, 1.0) if wanted == "host" else array(device)
         program(*(given[wanted] for wanted in names))
         return device.synchronize()
 

@@ -30,16 +30,14 @@ def early(why: str, about: str = "host"):
 
 
 @changed("the copy reads a pinned array later than the call returns")
-def pinned_array_written_after_the_upload_call(device, one, x):
-    host = pinned(device, 1.0)
+def pinned_array_written_after_the_upload_call(one, x, host):
     upload(one, x, host)  # <- bug
     host[:] = 2.0
     one.synchronize()  # <- bug
 
 
 @changed("the second batch goes into the slot of the first one, which is still on its way")
-def slot_filled_for_the_next_batch(device, one, x, y):
-    host = pinned(device, 1.0)
+def slot_filled_for_the_next_batch(one, x, y, host):
     for number, target in enumerate((x, y)):
         host[:] = number
         upload(one, target, host)  # <- bug
@@ -47,16 +45,14 @@ def slot_filled_for_the_next_batch(device, one, x, y):
 
 
 @changed("one element is enough")
-def one_element_of_a_slot_changed(device, one, x):
-    host = pinned(device, 1.0)
+def one_element_of_a_slot_changed(one, x, host):
     upload(one, x, host)  # <- bug
     host[SIZE - 1] = 7.0
     one.synchronize()  # <- bug
 
 
 @changed("the host has waited for another stream")
-def slot_filled_after_the_wrong_wait(device, one, two, x):
-    host = pinned(device, 1.0)
+def slot_filled_after_the_wrong_wait(one, two, x, host):
     upload(one, x, host)  # <- bug
     two.synchronize()
     host[:] = 2.0
@@ -64,8 +60,7 @@ def slot_filled_after_the_wrong_wait(device, one, two, x):
 
 
 @changed("the event is recorded before the copy, so it stands for nothing")
-def slot_filled_after_an_early_event(device, one, x):
-    host = pinned(device, 1.0)
+def slot_filled_after_an_early_event(one, x, host):
     done = one.record()
     upload(one, x, host)  # <- bug
     done.synchronize()
@@ -84,8 +79,7 @@ def third_batch_into_the_first_of_two_slots(device, one, x):
 
 
 @changed("a view of the pinned array is the pinned array")
-def slot_changed_through_a_view(device, one, x):
-    host = pinned(device, 1.0)
+def slot_changed_through_a_view(one, x, host):
     half = host[:32]
     upload(one, x, host)  # <- bug
     half += 1
@@ -187,8 +181,7 @@ def mapped_memory_beside_a_download():
 
 
 @changed("the kernel reads mapped memory while it runs, later than the launch returns")
-def mapped_memory_written_after_the_launch(device, one, y):
-    host = pinned(device, 1.0)
+def mapped_memory_written_after_the_launch(device, one, y, host):
     run("twice", one, y, device.map_host(host, "host"))  # <- bug
     host[:] = 2.0
     one.synchronize()  # <- bug

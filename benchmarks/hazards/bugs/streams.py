@@ -92,15 +92,13 @@ def default_stream_behind_another(device, one, x, y):
 
 
 @race("the upload is on a stream of its own, and the kernel doesn't wait for it")
-def kernel_beside_the_upload_of_its_input(device, one, two, x, y):
-    host = pinned(device, 1.0)
+def kernel_beside_the_upload_of_its_input(one, two, x, y, host):
     upload(one, x, host)  # <- bug
     run("twice", two, y, x)  # <- bug
 
 
 @race("the download begins while the kernel may still write")
-def download_beside_the_kernel(device, one, two, x):
-    host = pinned(device)
+def download_beside_the_kernel(one, two, x, host):
     run("fill", one, x, 1.0)  # <- bug
     download(two, host, x)  # <- bug
 

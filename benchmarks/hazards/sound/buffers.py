@@ -35,8 +35,7 @@ def pageable_result_read_at_once(device, one):
 
 
 @sound_on_the_host(why="the stream has been waited for")
-def slot_filled_after_the_wait(device, one, x):
-    host = pinned(device)
+def slot_filled_after_the_wait(one, x, host):
     for number in range(3):
         host[:] = number
         upload(one, x, host)
@@ -46,8 +45,7 @@ def slot_filled_after_the_wait(device, one, x):
 @sound_on_the_host(
     why="the copy's event has been waited for, though the kernel behind it still runs"
 )
-def slot_filled_while_the_kernel_runs(device, one, x, y):
-    host = pinned(device, 1.0)
+def slot_filled_while_the_kernel_runs(one, x, y, host):
     upload(one, x, host)
     copied = one.record()
     run("twice", one, y, x)
@@ -90,23 +88,20 @@ def slot_dropped_while_it_is_read(device, one, x):
 
 
 @sound_on_the_host(why="reading what a copy reads is no conflict")
-def slot_read_while_it_is_copied(device, one, x):
-    host = pinned(device, 1.0)
+def slot_read_while_it_is_copied(one, x, host):
     upload(one, x, host)
     assert host.sum() == SIZE
     one.synchronize()
 
 
 @sound_on_the_host(why="two uploads may read one array at once")
-def one_slot_two_uploads(device, one, two, x, y):
-    host = pinned(device, 1.0)
+def one_slot_two_uploads(one, two, x, y, host):
     upload(one, x, host)
     upload(two, y, host)
 
 
 @sound_on_the_host(why="the same bytes again are no change that anybody could see")
-def slot_read_and_kept_as_it_is(device, one, x):
-    host = pinned(device, 1.0)
+def slot_read_and_kept_as_it_is(one, x, host):
     upload(one, x, host)
     copy = host.copy()
     copy += 1

@@ -51,8 +51,7 @@ def host_waits_for_an_event(one, two, x, y):
 
 
 @sound_on_the_host(why="a stream does its work in order, whatever kind it is")
-def one_stream_writes_reads_copies(device, one, x, y):
-    host = pinned(device, 1.0)
+def one_stream_writes_reads_copies(one, x, y, host):
     upload(one, x, host)
     run("twice", one, y, x)
     copy(one, x, y)

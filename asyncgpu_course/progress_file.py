@@ -104,10 +104,8 @@ def _opened(path: Path) -> Generator[tuple[Path, Records, OSError | None]]:
 def _warn(path: Path, failure: OSError) -> None:
     if path not in _warned:
         _warned.add(path)
-        said = (
-            f"{path} cannot be read or written ({failure}): your progress is kept until Python ends"
-        )
-        warnings.warn(said, UserWarning, stacklevel=6)
+        said = f"{path} cannot be read or written ({failure}): "
+        warnings.warn(said + "your progress is kept until Python ends", UserWarning, stacklevel=6)
 
 
 def _read(path: Path) -> Records:

@@ -119,9 +119,7 @@ def _median(
 
 
 def graph_costs(
-    device: CupyDevice,
-    kernel: Callable[[CupyStream], None],
-    fill: Callable[[CupyStream], None],
+    device: CupyDevice, kernel: Callable[[CupyStream], None], fill: Callable[[CupyStream], None]
 ) -> dict[str, float]:
     """What graphs cost, by the names of `DeviceSpec`, in us: one of many nodes against one of a single node.
 

@@ -25,11 +25,8 @@ _PLACE = re.compile(r"\(line (?P<at>\d+) of the kernel\)|kernel\.cu:(?P<line>\d+
 def all_lanes(steps: Sequence[CodeStep]) -> None:
     """The lanes of a warp are named, and not asked for."""
     complaint = "`__activemask()`, or `coalesced_threads()`, names the lanes that happen to be "
-    complaint += "here, and a GPU may have split the warp: "
-    must(
-        all(step.name != "__activemask" for step in steps),
-        complaint + "name all 32 by `0xffffffff`",
-    )
+    complaint += "here, and a GPU may have split the warp: name all 32 by `0xffffffff`"
+    must(all(step.name != "__activemask" for step in steps), complaint)
 
 
 @contextmanager

@@ -78,15 +78,12 @@ def one_writer(
             pairs |= {*zip(step.threads.tolist(), step.elements.tolist(), strict=True)}
     found, wrote = Counter(thread for thread, _ in pairs).most_common(1)[0]
     complaint = f"the numbers are right, but thread {found} of the grid writes {wrote} elements: "
-    must(
-        wrote <= (most or wrote),
-        complaint + "let each thread write only its own, so that all work at once",
-    )
+    complaint += "let each thread write only its own, so that all work at once"
+    must(wrote <= (most or wrote), complaint)
     found, wrote = Counter(element for _, element in pairs).most_common(1)[0]
-    complaint = f"the numbers are right, but {wrote} threads write element {found}, and one is "
-    must(
-        wrote == 1, complaint + "enough: let a thread that has no element of its own write nothing"
-    )
+    complaint = f"the numbers are right, but {wrote} threads write element {found}, "
+    complaint += "and one is enough: let a thread that has no element of its own write nothing"
+    must(wrote == 1, complaint)
 
 
 def left_in(

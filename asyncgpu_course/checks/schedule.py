@@ -49,6 +49,18 @@ def each_once(trace: agt.Trace, *names: str) -> None:
         launches(trace, name, 1)
 
 
+def driver_calls(trace: agt.Trace, what: str) -> int:
+    """How many of the host's calls of the driver have names that begin so, such as ``"launch graph "``."""
+    return sum(span.kind == "call" and span.name.startswith(what) for span in trace)
+
+
+def captures(trace: agt.Trace, most: int, why: str) -> None:
+    """Operations were captured `most` times at most."""
+    found = driver_calls(trace, "instantiate ")
+    cause = f"an operation was captured {count(found, 'time')}, and {count(most, 'time')} is enough"
+    must(found <= most, f"{cause}: {why}")
+
+
 def one_stream(trace: agt.Trace) -> None:
     """All device work was on one stream."""
     spans = trace.device_spans

@@ -150,11 +150,7 @@ __global__ void ask(unsigned long long* mail, unsigned long long* stack) {
 
 
 def asking(
-    finds: str = "",
-    *,
-    grid: int = 2,
-    block: int = 1,
-    packets: int = 4,
+    finds: str = "", *, grid: int = 2, block: int = 1, packets: int = 4
 ) -> Callable[[str], Case]:
     """A kernel that calls the host by hostcall.cuh; service 16 answers."""
 

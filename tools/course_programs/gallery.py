@@ -125,10 +125,7 @@ async def three_words() -> Body:
 
     def search(source: DeviceOp[Any], word: str) -> DeviceOp[Any]:
         given = agt.zip(
-            source,
-            agt.h2d(_letters(word), word),
-            agt.zeros(8192, np.int32),
-            agt.zeros(1, np.int32),
+            source, agt.h2d(_letters(word), word), agt.zeros(8192, np.int32), agt.zeros(1, np.int32)
         )
         found = given.and_then(
             lambda g: find_word(

@@ -103,11 +103,8 @@ MATVEC = _noisy(lambda shape, a, x: ([*shape, a, x], a @ x))
 
 def _scale(seed: int, shape: _Shape) -> _Given:
     n = shape[0]
-    x, a, b = (
-        np.trunc(9 * noise(seed, n)) / 9,
-        np.float32(1.5 * ((n + seed) % 3 - 1)),
-        np.float32(30 * seed - 45.25),
-    )
+    x = np.trunc(9 * noise(seed, n)) / 9
+    a, b = np.float32(1.5 * ((n + seed) % 3 - 1)), np.float32(30 * seed - 45.25)
     return [n, a, b, x], a * x + b
 
 
@@ -165,11 +162,10 @@ def _meanwhile(answer: Callable[..., Any], seed: int, n: int, us: float) -> Obse
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", agt.errors.PageableCopyWarning)
         run = observe(lambda: np.asarray(call(answer, positive, job(us))))
-    must(
-        device.now() - begun >= max((span.end for span in run.trace.device_spans), default=0.0),
-        "you used a stream from an earlier cell, which belongs to the notebook's device: this check has "
-        "a device of its own, so make your streams inside the function, with `agt.create_stream()`",
-    )
+    complaint = "you used a stream from an earlier cell, which belongs to the notebook's device: "
+    complaint += "this check has a device of its own, so make your streams inside the function, "
+    end = max((span.end for span in run.trace.device_spans), default=0.0)
+    must(device.now() - begun >= end, complaint + "with `agt.create_stream()`")
     return run
 
 

@@ -139,10 +139,9 @@ def _fewest(found: Two, _lengths: object) -> None:
     for pair in FREE:
         schedule.unordered(run.trace, *pair)
     used = len(run.trace.find("wait_event"))
-    complaint = f"everything is in order, with {count(used, 'call')} of `wait_event`, and {FEWEST} "
-    must(
-        used <= FEWEST, complaint + "are enough: which needs are met already because of the others?"
-    )
+    complaint = f"everything is in order, with {count(used, 'call')} of `wait_event`, "
+    complaint += f"and {FEWEST} are enough: which needs are met already because of the others?"
+    must(used <= FEWEST, complaint)
     schedule.went_on(run.trace, run.returned, NO_WAIT, "a")
 
 

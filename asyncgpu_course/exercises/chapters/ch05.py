@@ -156,12 +156,9 @@ def _least_loaded(mine: Any, model: Any, size: int, steps: Sequence[int], _besid
         _at_most(trace, size)
         got, right = _score(trace, size), _score(expected, size)
         last = max(_jobs(trace), key=lambda span: span.end)
-        complaint = f"the score is {got:.2f}, and {right:.2f} is possible: `{last.name}` ends "
-        must(
-            got >= _CLOSE * right,
-            complaint + "last, on a stream that had more to do than the others",
-            last,
-        )
+        complaint = f"the score is {got:.2f}, and {right:.2f} is possible: "
+        complaint += f"`{last.name}` ends last, on a stream that had more to do than the others"
+        must(got >= _CLOSE * right, complaint, last)
     _at_home(mine, "LeastLoaded", size)
 
 
@@ -197,6 +194,10 @@ def _pieces(steps: Sequence[int], alone: int) -> list[agt.DeviceOp[Any]]:
     return [agt.zip(*pieces), other]
 
 
+def _there_and_back() -> list[agt.DeviceOp[Any]]:
+    return [agt.h2d(agt.pin(np.ones(1_000_000, np.float32))).to_host()]
+
+
 # In words, what limits each program, and a function that makes its operations.
 PROGRAMS: list[tuple[str, str, Callable[[], list[agt.DeviceOp[Any]]]]] = [
     ("many small kernels", HOST, lambda: _relus(64, 64, 10)),
@@ -208,11 +209,7 @@ PROGRAMS: list[tuple[str, str, Callable[[], list[agt.DeviceOp[Any]]]]] = [
     ("long and narrow jobs", _LONGEST, lambda: _walks([400] * 4)),
     ("one very long job", _LONGEST, lambda: _walks([50, 1500, 50, 50])),
     ("jobs, of which one has many pieces", _LONGEST, lambda: _pieces([390, 250, 380, 300], 400)),
-    (
-        "a round trip",
-        _LONGEST,
-        lambda: [agt.h2d(agt.pin(np.ones(1_000_000, np.float32))).to_host()],
-    ),
+    ("a round trip", _LONGEST, _there_and_back),
 ]
 
 

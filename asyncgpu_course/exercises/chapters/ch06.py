@@ -196,12 +196,9 @@ def _as_due(trace: agt.Trace) -> None:
         complaint = f"nobody had a turn for {other.duration:.0f} µs, while `{other.name}` kept the "
         must(False, complaint + "host busy: `await agt.sleep(50)` lets the others go on", other)
     begun = max(s.end for s in trace if s.kind == "call" and s.start < end.start)
-    complaint = "there was no beat at the start: call `beat` once as soon as the operation is "
-    must(
-        bool(beats) and beats[0].start <= begun + PERIOD / 5,
-        complaint + "under way, and then wait",
-        *beats[:1],
-    )
+    complaint = "there was no beat at the start: "
+    complaint += "call `beat` once as soon as the operation is under way, and then wait"
+    must(bool(beats) and beats[0].start <= begun + PERIOD / 5, complaint, *beats[:1])
     times = [*(beat.start for beat in beats), end.end]
     for i, (early, late) in enumerate(pairwise(times)):
         complaint = f"between beat {i + 1} and what came next were {late - early:.0f} µs, and one "
@@ -433,9 +430,8 @@ def _lets_out(check: Check, more: Any) -> Check:
         with about("will never happen", HANGS):
             left = observe(_failed, mine, ops, more).result
         complaint = f"one of the operations failed, and {count(left, 'task')} of yours will wait "
-        must(
-            not left, complaint + "forever: let the next one in, whatever became of the one before"
-        )
+        complaint += "forever: let the next one in, whatever became of the one before"
+        must(not left, complaint)
         op, used = round_trip(64, 1.0), list[object]()
         for ops in [], [op, op]:
             with case("the same operation twice" if ops else "no operations"):
@@ -478,11 +474,8 @@ def _refilled(run: Observed, limit: int, *sizes: int) -> None:
         late = [s for s in schedule.results(trace, sizes) if s.end == done[i - limit]][:1]
         idle = _idle(trace, done[i - limit], begun[i])
         complaint = f"one is done, and its place stays empty for {idle:.0f} µs: start the next as "
-        must(
-            idle <= 1.6 * _SOON,
-            complaint + "soon as *one* is done, and not when several are, or at the next look",
-            *late,
-        )
+        complaint += "soon as *one* is done, and not when several are, or at the next look"
+        must(idle <= 1.6 * _SOON, complaint, *late)
     _limited_right(run, limit, *sizes)
 
 

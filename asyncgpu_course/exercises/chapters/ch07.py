@@ -220,10 +220,8 @@ def _race(answer: Any) -> Observed:
         schedule.never_blocks(run.trace)
         right = [_forward(batch, inputs.w0, inputs.w1) for batch in numbers]
         stale = any(map(np.array_equal, run.result[1:], before[1:]))
-        again = (
-            "other numbers in a second run, and results of the first came again" if stale else ""
-        )
-        with case(again):
+        again = "other numbers in a second run, and results of the first came again"
+        with case(again if stale else ""):
             results.each_equal(run.result, right, f"{RUNNERS} batches, for batch")
         before = before or run.result
         complaint = "the second run has overwritten results of the first, "
@@ -272,12 +270,9 @@ def _took_turns(run: Observed, number: int, size: int) -> None:
         must(span.device == right, complaint, span)
     spans = run.trace.find("h2d")
     copies = count(len(spans) - number, "time")
-    complaint = f"the weights were copied {copies}: once to each device is right, for all batches "
-    must(
-        len(spans) - number == 2,
-        complaint + "of this call (the next call's weights are others)",
-        *spans[:1],
-    )
+    complaint = f"the weights were copied {copies}: once to each device is right, "
+    complaint += "for all batches of this call (the next call's weights are others)"
+    must(len(spans) - number == 2, complaint, *spans[:1])
     if size == LONG:
         schedule.all_in_flight(run.trace, sizes, number)
     batches, weights = _batches(number, size)

@@ -82,10 +82,8 @@ def _annotated(run: tuple[Trace, RangeLog, RangeLog], number: int, failing: int 
     requests = [span for span in trace.find("request") if span.kind == "range"]
     prepared = [span for span in trace.find("prepare") if span.kind == "range"]
     mixed = any(one.mixed for one in log.closed if one.name == "request")
-    complaint = "a range `request` was opened by one task and closed by another: "
-    must(
-        not mixed, complaint + "`span` keeps a stack, and tasks that await share it", *requests[:2]
-    )
+    complaint = "a range `request` was opened by one task and closed by another: `span` keeps a "
+    must(not mixed, complaint + "stack, and tasks that await share it", *requests[:2])
     schedule.each_once(trace, *[f"process {i}" for i in range(number)])
     jobs = [job for i in range(number) for job in trace.find(f"prepare {i}")]
     for i in range(number):

@@ -152,9 +152,8 @@ def check_gain(mine: Any, model: Any) -> None:
         with case(words):
             got = call(mine, *make())
             said = f"{got:.2f}" if is_number(got) else brief(got)
-            complaint = (
-                f"you predicted {said} times as fast, and it's {right:.2f} (within a tenth will do)"
-            )
+            complaint = f"you predicted {said} times as fast, "
+            complaint += f"and it's {right:.2f} (within a tenth will do)"
             if not (is_number(got) and abs(got - right) < 0.1 * right):
                 found = slips("08b-gain", "gain") if is_number(got) else ()
                 alike = (w for w, slip in found if math.isclose(got, slip(*make()), rel_tol=0.02))

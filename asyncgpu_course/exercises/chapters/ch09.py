@@ -22,26 +22,15 @@ from asyncgpu_course.checks.sandbox import Observed, held, observe
 from asyncgpu_course.checks.trials import cases, counted, runs, timed
 from asyncgpu_course.exercises.answers import slips
 from asyncgpu_course.exercises.exercise import Exercise
-from asyncgpu_course.internals import count
 
 
 def _zeros(n: int, name: str) -> agt.DeviceArray:
     return agt.zeros(n, name=name).sync()
 
 
-def _calls(trace: agt.Trace, what: str) -> int:
-    return sum(span.kind == "call" and span.name.startswith(what) for span in trace)
-
-
 def _launched(trace: agt.Trace, right: int, why: str = "") -> None:
-    counted("a graph was launched", _calls(trace, "launch graph "), "time", right, why)
-
-
-def _captured(trace: agt.Trace, most: int, why: str) -> None:
-    """Operations were captured so many times at most."""
-    found = _calls(trace, "instantiate ")
-    cause = f"an operation was captured {count(found, 'time')}, and {count(most, 'time')} is enough"
-    must(found <= most, f"{cause}: {why}")
+    found = schedule.driver_calls(trace, "launch graph ")
+    counted("a graph was launched", found, "time", right, why)
 
 
 # ------------------------------------------------------------------ the first graph
@@ -57,10 +46,10 @@ def _replay(answer: Any, times: int) -> tuple[Observed, CheckedArray]:
 def _replayed(found: tuple[Observed, CheckedArray], times: int) -> None:
     """There are one capture, as many launches as asked for and one wait at the end; the graph comes back."""
     run, numbers = found
-    _captured(run.trace, 1, "capture it before the loop")
+    schedule.captures(run.trace, 1, "capture it before the loop")
     complaint = "the host called the driver for `increment` itself: "
     complaint += "run `graph.launch()` instead of the operation"
-    must(not _calls(run.trace, "launch increment"), complaint)
+    must(not schedule.driver_calls(run.trace, "launch increment"), complaint)
     schedule.launches(run.trace, "increment", times)
     _launched(run.trace, times, "capture the operation as it is, and launch in a loop")
     schedule.waits(run.trace, 1, "launches on one stream follow each other anyway")
@@ -165,17 +154,8 @@ def _mistake(mine: Any) -> str:
 
 
 # ------------------------------------------------------------------ a graph for each shape
-_SHAPES: list[tuple[int, ...]] = [
-    (4, 16),
-    (2, 16),
-    (4, 16),
-    (4, 8),
-    (64,),
-    (2, 4, 8),
-    (16, 4),
-    (64, 1),
-]
-_SHAPES.extend([(2, 2, 16), (3, 5), (2, 2, 8), (2, 2, 8, 1)])
+_SHAPES: list[tuple[int, ...]] = [(4, 16), (2, 16), (4, 16), (4, 8), (64,), (2, 4, 8), (16, 4)]
+_SHAPES.extend([(64, 1), (2, 2, 16), (3, 5), (2, 2, 8), (2, 2, 8, 1)])
 _SHAPES.extend((n,) for n in range(1, 31))  # more than somebody may think to keep
 SECOND = 2  # requests to a second server
 
@@ -236,7 +216,7 @@ def _each_shape(found: tuple[Observed, list[CheckedArray]]) -> None:
     """Each server captures each shape once, each request has one launch, and results stay as they are."""
     run, right = found
     most = len(set(_SHAPES)) + SECOND
-    _captured(run.trace, most, "for each shape, look whether it has a graph already")
+    schedule.captures(run.trace, most, "for each shape, look whether it has a graph already")
     for i, (result, numbers) in enumerate(zip(run.result, right, strict=True)):
         server = "second" if 0 <= i - len(_SHAPES) < SECOND else "first"
         with case(f"two servers, at the {server} one for request {i}, of shape {numbers.shape}"):

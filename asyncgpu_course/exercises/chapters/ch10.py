@@ -160,11 +160,8 @@ def _chained(answer: Any, size: int) -> Twice:
         _called(_observed(chain, agt.create_stream()).result)
     must(len(made) <= 3, f"in three runs, `op` was called {len(made)} times: call it once in each")
     complaint = "`op` yielded None, 0 and () in three runs. Those are results like any other, "
-    complaint += "so `f` should be "
-    must(
-        seen == [None, 0, ()],
-        f"{complaint}called once with each, and it was called with {brief(seen)}",
-    )
+    complaint += f"so `f` should be called once with each, and it was called with {brief(seen)}"
+    must(seen == [None, 0, ()], complaint)
     two = _described("and_then", answer, first, second)
     return _twice(_described("and_then", answer, two, _download))
 
@@ -244,11 +241,10 @@ def _source_ran(run: Observed, size: int) -> None:
         _numbers(result, filled(size, 5.0))
     complaint = f"`other` yields None, and `shared` made {brief(run.result[2])} of it"
     must(run.result[2:4] == [None, None], complaint)
-    complaint = "a reader waits for what another one did after the source: record the event right "
+    complaint = "a reader waits for what another one did after the source: "
+    complaint += "record the event right behind the source"
     for early, late in combinations(sorted(run.trace.find("d2h"), key=lambda span: span.id), 2):
-        must(
-            not happens_before(run.trace, early, late), complaint + "behind the source", early, late
-        )
+        must(not happens_before(run.trace, early, late), complaint, early, late)
     (own,), last = run.trace.find("own"), max(run.trace.find("d2h"), key=lambda span: span.id)
     complaint = "a reader waits for what another one's stream did before it read: "
     complaint += "wait for the event of the source"
@@ -274,10 +270,8 @@ def _round_robin(mine: Any, _model: Any, size: int) -> None:
     must(len(set(numbers)) == size, f"{came} came in {len(numbers)} turns, and {size} is right")
     for turn, (number, right) in enumerate(zip(numbers, LAPS * numbers[:size], strict=True)):
         complaint = f"turn {turn} was stream {number}, and stream {right} was due: each should "
-        must(
-            number == right,
-            complaint + "have one turn before any has a second, and always in the same order",
-        )
+        complaint += "have one turn before any has a second, and always in the same order"
+        must(number == right, complaint)
     complaint = "two policies share a stream: make the streams in `round_robin`, anew at each call"
     must(all(stream.number not in numbers for _, stream in run.result), complaint)
 

@@ -127,18 +127,15 @@ def _gives_up(mine: str) -> None:
     back = "#define __trap() return\n#define assert(fine) if (!(fine)) return\n" + mine
     complaint = "a block never comes, and another waits forever, or for more than 100 "
     complaint += "million looks: give up "
-    complaint += (
-        "before that by `__trap()`. Each thread counts its looks in an `unsigned int` of its own"
-    )
+    complaint += "before that by `__trap()`. "
+    complaint += "Each thread counts its looks in an `unsigned int` of its own"
     cast(Any, agt.current_device()).step_budget = NESTED
     cast(Any, agt.current_device()).leap = 100_000_100  # looks
     end = str(_alone(back))
     must("waits forever in this loop" not in end, complaint)
-    complaint = "the check can't follow how `meet` counts its looks, nor say if that ends: count "
-    must(
-        "still running" not in end,
-        complaint + "them one by one, in an `unsigned int` of each thread's own",
-    )
+    complaint = "the check can't follow how `meet` counts its looks, nor say if that ends: "
+    complaint += "count them one by one, in an `unsigned int` of each thread's own"
+    must("still running" not in end, complaint)
     cast(Any, agt.current_device()).leap = 99_900  # looks; the first few are made
     early = _alone(back)
     complaint = "`meet` gives up after fewer than 100,000 looks, and a block may be later than that"
@@ -239,10 +236,8 @@ def _ranked(answer: Any, n: int, kind: str) -> Observed:
     must(kind != LONE or moves[page] < 0.00105, complaint)
     rounds = sum(kernel.counts.flops for kernel in seen.kernels) // (16 * n)
     complaint = f"as much was computed as in about {rounds} rounds, and the first finds that no "
-    must(
-        (n, kind) != STILL or rounds < 20,
-        complaint + "rank changes: end with the round in which nobody has moved",
-    )
+    complaint += "rank changes: end with the round in which nobody has moved"
+    must((n, kind) != STILL or rounds < 20, complaint)
     return run
 
 

@@ -101,22 +101,15 @@ def _serve(row: tuple[int, ...], teas: int, rounds: int, looks: int) -> None:
     stay, right = 1 + np.minimum(boil + steep, limit), int((boil + steep <= limit).sum())
     complaint = "all guests wait at the same time"
     counted("`serve` returned", rounds, "round", int(stay.max()), complaint)
-    must(
-        looks >= 0,
-        "the rounds are as many, but not every guest is polled in each of them: " + complaint,
-    )
+    fewer = "the rounds are as many, but not every guest is polled in each of them: "
+    must(looks >= 0, fewer + complaint)
     complaint = f"`*teas` is {teas}, and {right} is right: a guest has tea if `winner` is 0"
     must(teas == right, complaint)
     complaint = "each is polled until both of its guests leave, and guests `2 * k` and "
     complaint += "`2 * k + 1` sit at table `k`"
     if looks:  # one can do without tables
-        counted(
-            "the tables were polled",
-            looks,
-            "time",
-            int(stay.reshape(-1, 2).max(1).sum()),
-            complaint,
-        )
+        polls = int(stay.reshape(-1, 2).max(1).sum())
+        counted("the tables were polled", looks, "time", polls, complaint)
 
 
 def check_warp(mine: Any, model: Any) -> None:
@@ -169,9 +162,8 @@ def check_oneshot(mine: Any, model: Any) -> None:
 def _oneshot(mine: str, _model: Any, senders: int) -> None:
     cells, out = np.zeros((2, 2 * senders), np.uint32)
     letters = [2**32 - 1, 0, wide(1)][senders - 1 :: -1]
-    complaint = (
-        f"{letters} were sent, one to each cell, and at one of them `poll` says PENDING forever"
-    )
+    complaint = f"{letters} were sent, one to each cell, "
+    complaint += "and at one of them `poll` says PENDING forever"
     with about(r"while \(poll", complaint):
         got = _out("ONESHOT", mine, "oneshot", cells, out, grid=senders + 1)
     for sent, (x, again) in zip(letters, got.reshape(-1, 2), strict=True):
@@ -247,9 +239,8 @@ def check_door(mine: Any, model: Any) -> None:
     found = _at_once(*args, most=4, waits="`enter`").tolist()
     for name, fences in zip(("enter", "leave"), found[4:], strict=True):
         complaint = f"it works, but `{name}` orders more than it needs: "
-        must(
-            fences < 64, complaint + "visitors come from one GPU, and its scope is the whole system"
-        )
+        system = complaint + "visitors come from one GPU, and its scope is the whole system"
+        must(fences < 64, system)
         must(fences < 2, complaint + "one in one direction is enough. The default is the strongest")
 
 

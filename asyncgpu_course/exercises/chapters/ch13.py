@@ -50,9 +50,8 @@ class _Mail(np.ndarray[Any, np.dtype[np.uint32]]):
         must(_Mail.looks <= _LOOKS, complaint)
         _Mail.since_answer, _Mail.since = _Mail.since_answer + (now != _Mail.since), now
         flag = np.asarray(self)[0]
-        complaint = (
-            f"`mail[0]` was {flag} at the last {2 * _LOOKS} looks: the kernel goes on when it is 2"
-        )
+        complaint = f"`mail[0]` was {flag} at the last {2 * _LOOKS} looks: "
+        complaint += "the kernel goes on when it is 2"
         must(_Mail.since_answer <= 2 * _LOOKS, complaint)
         _Mail.old = None if flag == 1 and index != 1 else _Mail.old
         return np.asarray(self)[index] if index != 1 or _Mail.old is None else _Mail.old
@@ -148,13 +147,11 @@ def check_ask(mine: Any, model: Any) -> None:
         complaint += "on with the next question"
         must(_gives_up(kernel, 1_100_000, 1) and _gives_up(kernel, 1_100_000), complaint)
         complaint = "the kernel gives up too early: a host may take its time, up to a million turns"
-        must(
-            not _gives_up(kernel, 990_000), complaint
-        )  # since turns of nested loops are told to a percent
+        # Not a million, since turns of nested loops are told to a percent.
+        must(not _gives_up(kernel, 990_000), complaint)
     device.leap = 600_000  # turns until each answer
-    complaint = (
-        "the count of turns goes on from question to question, and should begin anew at each"
-    )
+    complaint = "the count of turns goes on from question to question, "
+    complaint += "and should begin anew at each"
     must(_answered(kernel, 2, 0, device.machine.engine.give_up)[2][1] == wide(101), complaint)
 
 
@@ -209,10 +206,8 @@ def _answered(
 def _asked(kernel: agt.Kernel, _model: Any, n: int, looks: int) -> None:
     answers, asked, out = _answered(kernel, n, looks)
     complaint = f"the kernel ended after {answers} of them: it should go on when the flag is 2, "
-    must(
-        len(asked) == answers,
-        complaint + "and wait for that up to a million turns, since the host takes its time",
-    )
+    complaint += "and wait for that up to a million turns, since the host takes its time"
+    must(len(asked) == answers, complaint)
     wanted = [100 + k for k in range(n)]
     must(asked == wanted, f"the host was asked for {asked}, and {wanted} is right")
     equal(out, np.array([wide(k) for k in wanted], np.uint32))
@@ -279,12 +274,8 @@ def check_stack(mine: Any, model: Any) -> None:
         tag, pushes = alone.memory["top"][1], len(back)
         complaint = "no packet is lost: for that, `pop` alone, or `push` alone, may raise the tag. "
         complaint += f"But each swap should: from {_MANY}, where this test begins, 3 in `pop` and "
-        complaint += f"{pushes} in `push` should "
-        must(
-            tag == _MANY + 3 + pushes,
-            complaint
-            + f"take it to {_MANY + 3 + pushes}, and it is {tag} (an empty pile keeps its tag)",
-        )
+        complaint += f"{pushes} in `push` should take it to {_MANY + 3 + pushes}, and it is {tag} "
+        must(tag == _MANY + 3 + pushes, complaint + "(an empty pile keeps its tag)")
 
 
 def _stack(mine: Any, _model: Any, number: int, back: Any, _: str, first: Any = ()) -> None:
@@ -301,9 +292,8 @@ def _stack(mine: Any, _model: Any, number: int, back: Any, _: str, first: Any = 
 
     def all_orders() -> list[tuple[str, list[str]]]:
         (used,) = orders.interleavings([_taking(mine, 1, (0,))], memory)
-        complaint = (
-            'a pair was stored in ("next", packet): it is the number of the packet below, or None'
-        )
+        complaint = 'a pair was stored in ("next", packet): '
+        complaint += "it is the number of the packet below, or None"
         must(not any(isinstance(used.memory[link], tuple) for link in _LINKS), complaint)
         begun = used.memory if back else memory
         return [packets(o) for o in orders.interleavings(threads, begun, INTERRUPTIONS)]
@@ -369,11 +359,9 @@ def _billed(kernel: agt.Kernel, _: Any, blocks: int, stop_at: int, refuses: bool
             must(bool(((costs == 7) | ~refused & (costs == right)).all()), complaint)
         if stop_at:
             return
-        complaint = f"the host was asked {len(asked)} times, for {sorted(set(asked))[:6]}...: each "
-        must(
-            sorted(asked) == sorted(items.tolist()),
-            complaint + "block asks once, for the price of its own item",
-        )
+        complaint = f"the host was asked {len(asked)} times, for {sorted(set(asked))[:6]}...: "
+        complaint += "each block asks once, for the price of its own item"
+        must(sorted(asked) == sorted(items.tolist()), complaint)
         equal(costs, np.where(refused, np.uint64(7), right))
         complaint = "the host was never asked by two blocks at a time: let each block ask for its "
         must(refuses or max(together) > 1, complaint + "own item, and no block for others")

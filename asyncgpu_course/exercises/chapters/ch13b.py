@@ -10,11 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course.checks.device_code import (
-    keeps_waiting,
-    own_lines,
-    trial,
-)
+from asyncgpu_course.checks.device_code import keeps_waiting, own_lines, trial
 from asyncgpu_course.checks.operations import MANY_BITS, beside_host, cuda, wide
 from asyncgpu_course.checks.rejection import Rejected, about, case, must
 from asyncgpu_course.checks.results import CheckedArray, as_kernel, left_in
@@ -93,9 +89,8 @@ def _ask(mine: Any, _model: Any, calls: int, packets: int) -> None:
             must(a in office.asked, f"the host was never asked for {a}, which is `a` of call {k}")
             complaint = f"call {k} was answered {wide(_TIMES * (k + 1), 64)}, and `answer` is {got}"
             must(got == wide(_TIMES * (k + 1), 64), complaint)
-        complaint = (
-            "two calls were joined, and the host never had both at a time: does `poll` wait?"
-        )
+        complaint = "two calls were joined, and the host never had both at a time: "
+        complaint += "does `poll` wait?"
         must(min(calls, packets) < 2 or office.most > 1, complaint)
 
 
@@ -143,13 +138,11 @@ def check_both(mine: Any, model: Any) -> None:
             right = [-office.mood(q)[1] for q in refused] or [a * _TIMES * b * _TIMES]
             when = case(f"{refused or 'none'} refused, and answers after {us:.0f} µs{zero}")
             with when, office.run(kernel, a, b, agt.mapped(out)):
-                complaint = (
-                    f"the host was asked for {sorted(office.asked)}, and for {a} and {b} is right"
-                )
+                complaint = f"the host was asked for {sorted(office.asked)}, "
+                complaint += f"and for {a} and {b} is right"
                 must(not office.asked - Counter([a, b]), complaint)
-                complaint = (
-                    f"`out[0]` is {int(out[0])}, and {' or '.join(map(str, right))} is right"
-                )
+                complaint = f"`out[0]` is {int(out[0])}, "
+                complaint += f"and {' or '.join(map(str, right))} is right"
                 must(int(out[0]) in right, complaint)
                 must(office.most > 1, "the host never had both questions at a time: join them")
         keeps_waiting(kernel.source, "", 3, 2, agt.mapped(_left(1)))
@@ -175,9 +168,8 @@ def _race(kernel: agt.Kernel, _model: Any, a: int, b: int, first: int) -> None:
         won = "no answer came in time" if first < 0 else f"the answer to {first} came first"
         must(int(out[0]) == right, complaint + won)
         asked = sorted(office.asked.elements())
-        complaint = (
-            f"the host was asked for {asked}, and {sorted([one, _B])} at the same time is right"
-        )
+        complaint = f"the host was asked for {asked}, "
+        complaint += f"and {sorted([one, _B])} at the same time is right"
         must(asked == sorted([one, _B]) and office.most > 1, complaint)
 
 
@@ -204,10 +196,8 @@ def _retry(mine: Any, _model: Any, _words: str, packets: int, *given: Any) -> No
     office.less, office.times = MANY_BITS, _LARGE  # so that one answer is 0
 
     def mood(a: int) -> tuple[float, int]:
-        must(
-            a in (MANY_BITS, MANY_BITS + 1),
-            f"the host was asked for {a}, and `a` is {MANY_BITS} or {MANY_BITS + 1}",
-        )
+        complaint = f"the host was asked for {a}, and `a` is {MANY_BITS} or {MANY_BITS + 1}"
+        must(a in (MANY_BITS, MANY_BITS + 1), complaint)
         return moods[a - MANY_BITS][min(office.asked[a], len(moods[a - MANY_BITS])) - 1]
 
     office.mood = mood
@@ -220,10 +210,8 @@ def _retry(mine: Any, _model: Any, _words: str, packets: int, *given: Any) -> No
             must(found == due, f"`Retry` of question {a} ended with {found}, and {due} is right")
         complaint = "the host never had both questions: does `poll` wait?"
         must(packets == 1 or office.most > 1, complaint)
-        must(
-            bool(right) or office.behind > 0,
-            "`drop` waits for an answer that nobody wants any more",
-        )
+        complaint = "`drop` waits for an answer that nobody wants any more"
+        must(bool(right) or office.behind > 0, complaint)
 
 
 # ------------------------------------------------------------------ the challenge
@@ -262,9 +250,8 @@ def _ahead(text: str, _model: Any, pieces: int, us: float, changed: str) -> floa
             must(asked == wanted, complaint)
             complaint = f"the sum is {out[0]:.2f}, and {right:.2f} is right"
             must(abs(float(out[0]) - right) < 1e-3 * right, complaint)
-    complaint = (
-        f"a piece that comes at once took {took:.0f} µs, and over {WORK_US:.0f} with the work given"
-    )
+    complaint = f"a piece that comes at once took {took:.0f} µs, "
+    complaint += f"and over {WORK_US:.0f} with the work given"
     must(pieces > 1 or took >= WORK_US, complaint + ": leave `work` as it is, and read ahead")
     return took
 

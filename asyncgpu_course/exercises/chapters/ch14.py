@@ -49,11 +49,8 @@ def _grep(mine: Any, _model: Any, text: bytes, letter: str, block: int = 64) -> 
     made = sum(run.counts.atomics for kernel in seen.kernels for run in kernel.launches)
     warps = len(set((right // 32).tolist()))
     complaint = f"{count(made, 'atomic')} for {count(warps, 'warp')} with a match: one lane asks "
-    complaint += "for all, and tells"
-    must(
-        made <= warps,
-        f"{complaint} the others by `__shfl_sync`; a warp without a match need not ask",
-    )
+    complaint += "for all, and tells the others by `__shfl_sync`; "
+    must(made <= warps, complaint + "a warp without a match need not ask")
 
 
 # ------------------------------------------------------------------ a search that reads

@@ -107,12 +107,10 @@ def _fills(mine: Any, _model: Any, n: int, kind: str, blocks: int, apart: int = 
         with trial("QUEUE", mine, given, cuda("14b_queue")) as kernel:
             (times,) = left_in((5,), kernel, args, grid=blocks, block=32)
     except Rejected as rejected:
-        complaint = (
-            "a block waits forever in `take`: either nothing tells it that no more will come "
-        )
-        complaint += (
-            "(`open` is counted too late, too early or not at all), or its item went to a block "
-        )
+        complaint = "a block waits forever in `take`: "
+        complaint += "either nothing tells it that no more will come "
+        complaint += "(`open` is counted too late, too early or not at all), "
+        complaint += "or its item went to a block "
         complaint += "that had left"
         if blocks == 4:
             complaint += "; others see that `open` was raised only behind a fence"

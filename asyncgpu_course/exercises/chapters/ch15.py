@@ -69,17 +69,14 @@ def _shares(run: Observed, gpus: int, rows: int) -> None:
     """Each GPU has its share of the rows, at the same time as the others, and the results are in order."""
     parts = results.listed("split", run.result, gpus)
     sizes = [len(part) for part in parts]
-    complaint = (
-        f"the parts have {sizes} rows, and should have {rows} together, and differ by one at most"
-    )
+    complaint = f"the parts have {sizes} rows, and should have {rows} together, "
+    complaint += "and differ by one at most"
     must(sum(sizes) == rows and max(sizes) - min(sizes) <= 1, complaint)
     batch, w = _batch(rows)
     right = np.split(batch @ w, np.cumsum(sizes)[:-1])
     complaint = "the batch got its numbers only when `split` had returned, and the results are "
-    must(
-        any(map(np.any, parts)),
-        complaint + "those of what was there before: cut it into views, and copy nothing yet",
-    )
+    complaint += "those of what was there before: cut it into views, and copy nothing yet"
+    must(any(map(np.any, parts)), complaint)
     results.each_equal(parts, right, "part")
     work = run.trace.find("sgemm_naive")
     idle = gpus - len({span.device for span in work})
@@ -355,12 +352,8 @@ def _seamless(run: Observed, ranks: int) -> None:
             _free(run.trace, talk, middle, "the middle needs no neighbour")
         first = min(talks, key=lambda span: span.start)
         complaint = f"on {device} Python launches the talk before the middle, which takes longest: "
-        must(
-            middle.start <= first.start,
-            complaint + "give the middle the first arm of the `overlap`",
-            first,
-            middle,
-        )
+        complaint += "give the middle the first arm of the `overlap`"
+        must(middle.start <= first.start, complaint, first, middle)
 
 
 CHAPTER_15 = (

@@ -82,10 +82,8 @@ def _let_go(trace: agt.Trace, most: int, which: str) -> None:
     """No more than so many arrays were on a worker at one time."""
     found = max(int(str(span.detail["kept"])) for span in _calls(trace))
     complaint = f"at one time there were {found} arrays on the worker, and 2 are enough, {which}: "
-    must(
-        found <= most,
-        complaint + "every variable and every list that holds a handle keeps its array",
-    )
+    complaint += "every variable and every list that holds a handle keeps its array"
+    must(found <= most, complaint)
 
 
 def _together(trace: agt.Trace, ranks: Sequence[int]) -> None:
@@ -149,9 +147,8 @@ def _dealt(name: str, run: Observed, gpus: int, number: int) -> None:
     right = [x @ W for x in BATCHES[:number]]
     found = results.listed(name, run.result, number)
     ends = [np.shape(y) == (8, 48) and np.allclose(y, right[-1], atol=1e-3) for y in found]
-    must(
-        sum(ends) <= 1, f"{sum(ends)} of the {number} results are those of the last batch: {_LATE}"
-    )
+    complaint = f"{sum(ends)} of the {number} results are those of the last batch: "
+    must(sum(ends) <= 1, complaint + f"{_LATE}")
     results.each_equal(found, right, "batch")
     schedule.launches(run.trace, "sgemm_naive", number)
     ran = [sum(s.device == f"sim:{k}" for s in run.trace.find("sgemm_naive")) for k in range(gpus)]
@@ -170,11 +167,8 @@ def _sent_once(run: Observed, gpus: int, number: int) -> None:
     _dealt("score_all", run, gpus, number)
     sent, enough = _sent(run, gpus, number)
     complaint = f"{sent:,} bytes were sent, and {enough:,} are enough: `put` the weights "
-    complaint += f"({W.nbytes:,}) on each "
-    must(
-        sent <= enough,
-        complaint + "GPU once, and let each recipe refer to nothing but its own batch",
-    )
+    complaint += f"({W.nbytes:,}) on each GPU once, "
+    must(sent <= enough, complaint + "and let each recipe refer to nothing but its own batch")
 
 
 def _at_once(run: Observed, gpus: int, number: int) -> float:
@@ -327,14 +321,12 @@ def _comes_out(mine: Any, kind: type[Exception], words: str, *lost: int, fails: 
 
     with case(words):
         trace = _careful(caught, 2, 4, 700, *lost, fails=fails).trace
-        complaint = f"`{kind.__name__}` should come "
-        complaint += f"out{f', and {brief(came[0])} did' if came else ''}"
+        complaint = f"`{kind.__name__}` should come out"
+        complaint += f", and {brief(came[0])} did" if came else ""
         group = ExceptionGroup("", came or [KeyError()]).subgroup(kind) is not None
         right = (group and fails >= 0) or (bool(came) and isinstance(came[0], kind))
-        must(
-            right,
-            f"{complaint}: {'a `TaskGroup` wraps it' if group else 'you can do nothing here'}",
-        )
+        complaint += ": a `TaskGroup` wraps it" if group else ": you can do nothing here"
+        must(right, complaint)
         slow, out = trace.find("matvec_naive"), trace.find("came out")[0]
         complaint = "the bug came out only when batch 0, which takes longer, was done: "
         complaint += "`gather` lets it out at once"

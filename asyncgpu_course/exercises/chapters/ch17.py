@@ -104,8 +104,7 @@ def _each_rate(found: tuple[Observed, _Trainee], number: int) -> None:
     with case("the weights in the end"):
         rates = [np.full(1, rate, np.float32) for rate in RATES[:number]]
         equal(agt.d2h(trainee.w.borrow()).sync(), trainee.after(rates)[-1])
-    calls = [span.name for span in run.trace if span.kind == "call"]
-    captures = sum(name.startswith("instantiate ") for name in calls)
+    captures = schedule.driver_calls(run.trace, "instantiate ")
     cause = f"a step was captured {count(captures, 'time')}, and once is right: a graph reads its "
     must(captures == 1, cause + "rate where it always was, so put the next one there")
     schedule.waits(run.trace, 2, "the rates can be put into the queue, and so can the launches")

@@ -16,24 +16,12 @@ from asyncgpu_course.checks.results import CheckedArray, brief, equal
 from asyncgpu_course.checks.sandbox import Observed, observe
 from asyncgpu_course.checks.trials import cases, counted, runs, timed
 from asyncgpu_course.exercises.exercise import Exercise
-from asyncgpu_course.internals import count, happens_before
+from asyncgpu_course.internals import happens_before
 from asyncgpu_tutor.data import LanguageModel, reference_say
 from asyncgpu_tutor.data.language import untrained_model
 from asyncgpu_tutor.language import Slots, chances, slots
 
 _LONGEST = 40
-
-
-def _calls(trace: agt.Trace, what: str) -> int:
-    return sum(span.kind == "call" and span.name.startswith(what) for span in trace)
-
-
-def _captures(trace: agt.Trace, most: int) -> None:
-    found = _calls(trace, "instantiate ")
-    cause = (
-        f"an operation was captured {count(found, 'time')}, and {count(most, 'time')} is enough: "
-    )
-    must(found <= most, cause + "capture before the loop, and launch in it")
 
 
 class _Speaker:
@@ -84,10 +72,9 @@ def _as_they_come(found: tuple[Observed, _Speaker, list[Any]], length: int) -> N
     for number, (mine, after) in enumerate(zip(told, steps[1:], strict=False)):
         cause = f"token {number} was told only after the next step: tell it as soon as it's there"
         must(mine.start <= after.end, cause, mine, after)
-    _captures(run.trace, 1)
-    counted(
-        "a graph was launched", _calls(run.trace, "launch graph "), "time", length, "one a token"
-    )
+    schedule.captures(run.trace, 1, "capture before the loop, and launch in it")
+    launches = schedule.driver_calls(run.trace, "launch graph ")
+    counted("a graph was launched", launches, "time", length, "one a token")
     schedule.waits(run.trace, length, "once for each token is enough if the launch brings it along")
 
 
@@ -165,9 +152,8 @@ def _in_turns(found: tuple[Observed, CheckedArray], times: int) -> None:
         cause = f"nothing on the device makes `{after.name}` wait for the `{before.name}` before it"
         must(happens_before(run.trace, before, after), cause, before, after)
     equal(numbers, filled(32_000, right))
-    schedule.waits(
-        run.trace, 2, "let the streams wait for each other, and wait yourself at the end"
-    )
+    why = "let the streams wait for each other, and wait yourself at the end"
+    schedule.waits(run.trace, 2, why)
     done = all(span.end <= run.returned for span in work)
     must(done, "`take_turns` returned before the device was done", work[-1])
 
@@ -199,10 +185,8 @@ def _as_between(found: tuple[Observed, CheckedArray], size: int) -> None:
     with case("`host`"):
         equal(host, after[1])
     done = max(span.end for span in run.trace.device_spans)
-    must(
-        done <= run.returned,
-        "`swap_out` returned before the device was done: wait for both streams",
-    )
+    complaint = "`swap_out` returned before the device was done: "
+    must(done <= run.returned, complaint + "wait for both streams")
     copies = [span for span in run.trace.device_spans if span.kind == "d2h"]
     second = run.trace.find("step")[1]
     for copy in copies:

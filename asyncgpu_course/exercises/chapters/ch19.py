@@ -50,25 +50,18 @@ class _WatchedRoom(SeatRoom):
         self._sits: dict[int, Visitor] = {}
 
     def seat(self, slot: int, visitor: Visitor) -> None:
-        must(
-            slot in range(self.count),
-            f"somebody was seated in slot {slot!r}, and there are {self.count} slots",
-        )
+        complaint = f"somebody was seated in slot {slot!r}, "
+        must(slot in range(self.count), complaint + f"and there are {self.count} slots")
         before = self._sits.get(slot)
-        must(
-            before is None or before.over or before.gone,
-            f"visitor {visitor.number} was seated in slot {slot}, where somebody still sits and listens",
-        )
+        complaint = f"visitor {visitor.number} was seated in slot {slot}, where somebody still "
+        must(before is None or before.over or before.gone, complaint + "sits and listens")
         self._sits[slot] = visitor
         self.order.append(visitor.number)
         super().seat(slot, visitor)
 
     def start(self) -> int:
-        must(
-            self.number < self._most,
-            f"after {self._most} steps your loop is still going: does somebody never leave a seat, or does "
-            "nobody sit down?",
-        )
+        complaint = f"after {self._most} steps your loop is still going: does somebody never leave "
+        must(self.number < self._most, complaint + "a seat, or does nobody sit down?")
         self.ahead += bool(self._under_way)
         number = super().start()
         if number in self.leave:
@@ -76,9 +69,8 @@ class _WatchedRoom(SeatRoom):
         return number
 
 
-Asked = tuple[
-    int, Sequence[int], float
-]  # slots, the steps that each visitor takes, us between two of them
+# Slots, the steps that each visitor takes, us between two of them.
+Asked = tuple[int, Sequence[int], float]
 
 
 def _visitors(lasts: Sequence[int], every_us: float = 0.0) -> list[Visitor]:
@@ -111,13 +103,20 @@ def _told_right(visitors: Sequence[Visitor]) -> None:
         if visitor.gone:
             right = right[: len(visitor.text)]
         strange = [token // 1000 for token in visitor.text if token // 1000 != visitor.number]
-        must(
-            not strange,
-            f"{name} was told a token of visitor {(strange or [0])[0]}: a step's tokens belong to those who "
-            "sat there when it was launched",
-        )
+        complaint = f"{name} was told a token of visitor {(strange or [0])[0]}: a step's tokens "
+        must(not strange, complaint + "belong to those who sat there when it was launched")
         heard = f"{count(len(visitor.text), 'token')} of an answer of {len(right)}"
         must(visitor.text == right, f"{name} was told {heard}")
+
+
+def _both(
+    mine: Any, model: Any, slots: int, lasts: Sequence[int], every_us: float, leave: Any = None
+) -> tuple[_WatchedRoom, _WatchedRoom]:
+    """The room in which an answer served people, who were told right, and that of the solution."""
+    mine_of, model_of = _visitors(lasts, every_us), _visitors(lasts, every_us)
+    rooms = _served(mine, slots, mine_of, leave), _served(model, slots, model_of, leave)
+    _told_right(mine_of)
+    return rooms
 
 
 _ROWS: Sequence[Asked] = [
@@ -134,35 +133,21 @@ def check_refill(mine: Any, model: Any) -> None:
     for number, lasts, every_us in _ROWS:
         words = f"{count(number, 'slot')} and texts of {', '.join(map(str, lasts))} steps"
         with case(words if not every_us else f"{words}, one every {every_us:.0f} µs"):
-            mine_of, model_of = _visitors(lasts, every_us), _visitors(lasts, every_us)
-            room, right = _served(mine, number, mine_of), _served(model, number, model_of)
-            _told_right(mine_of)
-            must(
-                room.order == sorted(room.order),
-                f"they sat down in the order {room.order}: who came first sits down first",
-            )
-            must(
-                room.number <= right.number,
-                f"it took {room.number} steps, and {right.number} are enough: a seat stood empty while "
-                "somebody waited for one",
-            )
+            room, right = _both(mine, model, number, lasts, every_us)
+            complaint = f"they sat down in the order {room.order}: "
+            must(room.order == sorted(room.order), complaint + "who came first sits down first")
+            complaint = f"it took {room.number} steps, and {right.number} are enough: a seat stood "
+            must(room.number <= right.number, complaint + "empty while somebody waited for one")
 
 
 def check_a_step_ahead(mine: Any, model: Any) -> float:
     """As `check_refill`, while the next step is launched before this one is over, and people leave."""
     for number, lasts, every_us in _ROWS:
         with case(f"{count(number, 'slot')} and texts of {', '.join(map(str, lasts))} steps"):
-            mine_of, model_of = _visitors(lasts, every_us), _visitors(lasts, every_us)
-            room, right = _served(mine, number, mine_of), _served(model, number, model_of)
-            _told_right(mine_of)
-            _is_ahead(room, right)
+            _is_ahead(*_both(mine, model, number, lasts, every_us))
     for number, goes, after in ((2, 0, 2), (1, 0, 1), (3, 1, 4)):
-        mine_of, model_of = (_visitors([9, 8, 7, 3, 3, 3]) for _ in range(2))
         with case(f"{count(number, 'slot')}, and somebody who leaves in the middle"):
-            room = _served(mine, number, mine_of, (goes, after))
-            right = _served(model, number, model_of, (goes, after))
-            _told_right(mine_of)
-            _is_ahead(room, right)
+            _is_ahead(*_both(mine, model, number, [9, 8, 7, 3, 3, 3], 0.0, (goes, after)))
     visitors = people(200, uniform=False)
     room = _served(mine, 8, visitors, python=20.0)
     _told_right(visitors)
@@ -170,16 +155,11 @@ def check_a_step_ahead(mine: Any, model: Any) -> float:
 
 
 def _is_ahead(room: _WatchedRoom, right: _WatchedRoom) -> None:
-    must(
-        room.ahead >= right.ahead - 1,
-        f"{room.ahead} of {room.number} steps were launched while another one was under way, and in the "
-        f"solution {right.ahead} of {right.number}: launch the next one, and wait for this one afterwards",
-    )
-    must(
-        room.number <= right.number + 1,
-        f"it took {room.number} steps, and {right.number} are enough: a seat stood empty while somebody "
-        "waited for one",
-    )
+    complaint = f"{room.ahead} of {room.number} steps were launched while another one was under "
+    complaint += f"way, and in the solution {right.ahead} of {right.number}: launch the next one, "
+    must(room.ahead >= right.ahead - 1, complaint + "and wait for this one afterwards")
+    complaint = f"it took {room.number} steps, and {right.number} are enough: a seat stood empty "
+    must(room.number <= right.number + 1, complaint + "while somebody waited for one")
 
 
 # ------------------------------------------------------------------ at the door
@@ -220,9 +200,8 @@ Ask = Callable[[_Desk, _Talk], Any]
 
 def _generator(mine: Ask, desk: _Desk, visitor: _Talk) -> AsyncGenerator[int]:
     found = mine(desk, visitor)
-    complaint = (
-        "`ask` should be an asynchronous generator, `async def` with a `yield` in it, and gave "
-    )
+    complaint = "`ask` should be an asynchronous generator, `async def` with a `yield` in it, "
+    complaint += "and gave "
     if inspect.iscoroutine(found):
         found.close()
         raise Rejected(complaint + "a coroutine")
@@ -235,11 +214,9 @@ async def _all_heard(mine: Ask) -> None:
         desk, visitor = _Desk(2), _Talk(tokens)
         heard: list[int] = []
         async for token in _generator(mine, desk, visitor):
-            must(
-                visitor.taken == len(heard) + 1,
-                f"{visitor.taken} tokens were taken before anybody was told number {len(heard) + 1}: yield "
-                "each one as soon as it's there",
-            )
+            complaint = f"{visitor.taken} tokens were taken before anybody was told number "
+            complaint += f"{len(heard) + 1}: yield each one as soon as it's there"
+            must(visitor.taken == len(heard) + 1, complaint)
             must(not visitor.gone, "`gone` was set while somebody still listened")
             heard.append(token)
         must(heard == tokens, f"the tokens were {tokens}, and {heard} were told")
@@ -259,10 +236,8 @@ async def _turned_away(mine: Ask) -> None:
             pass
         else:
             raise Rejected(f"with {words}, nobody was told: raise `agt.errors.ServerBusyError`")
-        must(
-            desk.line.longest <= waiting and len(desk.line) == waiting,
-            f"with {words}, the line has {len(desk.line)} afterwards: look first, and get in line then",
-        )
+        complaint = f"with {words}, the line has {len(desk.line)} afterwards: look first, and get "
+        must(desk.line.longest <= waiting and len(desk.line) == waiting, complaint + "in line then")
     desk, visitor = _Desk(3, 2), _Talk([1])
     try:
         async for _ in _generator(mine, desk, visitor):
@@ -276,9 +251,8 @@ async def _left(mine: Ask) -> None:
     talk = _generator(mine, _Desk(1), visitor)
     await anext(talk)
     await talk.aclose()
-    must(
-        visitor.gone, "somebody stopped listening after a token, and `visitor.gone` is still False"
-    )
+    complaint = "somebody stopped listening after a token, "
+    must(visitor.gone, complaint + "and `visitor.gone` is still False")
     visitor = _Talk(range(9))
 
     async def listens() -> None:
@@ -289,15 +263,10 @@ async def _left(mine: Ask) -> None:
     await agt.sleep(25)
     task.cancel()
     outcome: Any = (await asyncio.gather(task, return_exceptions=True))[0]
-    must(
-        isinstance(outcome, asyncio.CancelledError),
-        "the task of somebody who listens was cancelled, and `ask` went on: let the cancellation out",
-    )
-    must(
-        visitor.gone,
-        "the task of somebody who listens was cancelled in the middle, and `visitor.gone` is still False: "
-        "`finally` runs however a block is left",
-    )
+    complaint = "the task of somebody who listens was cancelled, and `ask` went on: "
+    must(isinstance(outcome, asyncio.CancelledError), complaint + "let the cancellation out")
+    complaint = "the task of somebody who listens was cancelled in the middle, and `visitor.gone` "
+    must(visitor.gone, complaint + "is still False: `finally` runs however a block is left")
 
 
 def check_front_door(mine: Any, _model: Any) -> None:
@@ -363,11 +332,9 @@ def check_early(mine: Any, model: Any) -> None:
             right = _talking(model, rounds)
             _is_told(run.result, right.result, rounds)
             took, enough = (t.metrics().makespan for t in (run.trace, right.trace))
-            must(
-                took <= 1.02 * enough,
-                f"it takes {took:.0f} µs, and {enough:.0f} are enough: have the next step launched before "
-                "you wait, and wait for the older of the two",
-            )
+            complaint = f"it takes {took:.0f} µs, and {enough:.0f} are enough: have the next step "
+            complaint += "launched before you wait, and wait for the older of the two"
+            must(took <= 1.02 * enough, complaint)
 
 
 def _is_told(result: Any, right: Any, rounds: int) -> None:
@@ -384,10 +351,8 @@ def _paired(answer: Any, talks: int) -> Observed:
         made: Any = answer(DeviceStep, seats, stream)
         steps: Sequence[Any] = listed("pair", made, 2)
         must(all(isinstance(step, DeviceStep) for step in steps), "`pair` should return two steps")
-        must(
-            all(step.seats is seats for step in steps),
-            "both steps should be of the seats that `pair` was given",
-        )
+        complaint = "both steps should be of the seats that `pair` was given"
+        must(all(step.seats is seats for step in steps), complaint)
         texts: list[list[int]] = []
         for i, visitor in enumerate(visitors):
             if i > 1:
@@ -442,11 +407,9 @@ def check_strangers(mine: Any, _model: Any) -> None:
             found = call(
                 mine, [[*step] for step in steps], {name: [*text] for name, text in told.items()}
             )
-            must(
-                isinstance(found, list | tuple | set) and [*cast(Any, found)] == right,
-                f"the steps were {steps}, and told was {told}: the names are {right}, and you returned "
-                f"{brief(found)}",
-            )
+            complaint = f"the steps were {steps}, and told was {told}: "
+            complaint += f"the names are {right}, and you returned {brief(found)}"
+            must(isinstance(found, list | tuple | set) and [*cast(Any, found)] == right, complaint)
 
 
 CHAPTER_19 = (

@@ -31,9 +31,8 @@ def check_own(mine: Any, _model: Any) -> None:
         report = multiplied(kernel, n, grid=(n // 64, n // 64), block=256)
     counts, products = report.counts, 192**3 / _WARP
     asked = counts.global_load_requests * _WARP / (2 * 3 * 192**2)
-    cause = (
-        f"the blocks fetch each number of a and b {asked:.1f} times on average, and once is enough"
-    )
+    cause = f"the blocks fetch each number of a and b {asked:.1f} times on average, "
+    cause += "and once is enough"
     must(asked <= 1.1, f"{cause}: load every element of both tiles once, by one thread")
     reads = counts.shared_requests / products
     cause = f"the warps ask shared memory {reads:.2f} times for each multiply-add, and 0.6 is enough: read "

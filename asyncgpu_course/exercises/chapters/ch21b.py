@@ -27,16 +27,14 @@ def check_meanwhile(mine: Any, _model: Any) -> None:
     arrive, compute = code.find(".arrive(", begin), code.find("own(", begin)
     waits = re.search(r"\.(try_)?wait(_parity)?\(", code[max(compute, 0) :])
     must(arrive > 0, "nobody arrives anywhere: take a `barrier`, call `arrive()`, and later `wait`")
-    must(
-        arrive < compute and waits is not None, "call `arrive()` before `own`, and `wait` behind it"
-    )
+    complaint = "call `arrive()` before `own`, "
+    must(arrive < compute and waits is not None, complaint + "and `wait` behind it")
     _met_once(report.counts.barriers - 1)  # besides the phase
 
 
 def _met_once(times: int) -> None:
-    cause = (
-        f"the block meets {times} times at a `__syncthreads()`, and once, behind `init`, is enough"
-    )
+    cause = f"the block meets {times} times at a `__syncthreads()`, and once, behind `init`, "
+    cause += "is enough"
     must(times <= 1, cause)
 
 

@@ -151,8 +151,7 @@ def array_written_while_a_download_writes_it(device, one):
 
 
 @bug_on_the_host(
-    finds="StreamRace HostBuffer: order",
-    why="two downloads into one host array, on two streams",
+    finds="StreamRace HostBuffer: order", why="two downloads into one host array, on two streams"
 )
 def two_downloads_into_one_array(device, one, two):
     x, y, host = array(device, 1.0), array(device, 2.0), pinned(device)

@@ -1,5 +1,6 @@
 """A launch that was interpreted before leaves what interpreting it again would leave."""
 
+import gc
 from typing import Any
 
 import numpy as np
@@ -182,3 +183,34 @@ def test_a_block_gets_the_shared_memory_that_its_launch_asks_for(spec: str, room
     assert simgpu.asnumpy(x).tolist() == [n - 1 - i for i in range(32)]
     with pytest.raises(errors.LaunchConfigError, match="bytes of shared memory"):
         kernel((1,), (32,), (x, np.int32(n)), shared_mem=room * 1024 + 4)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "x[t] = 1.0f; float sum = 0.0f; for (int k = 0; k < 9; k++) sum += x[t]; if (t < 9) x[t] = sum;",
+        "__shared__ float s[32]; s[t] = t; __syncthreads(); x[t] = s[31 - t]; __syncthreads(); s[t] = 0;",
+        "__shared__ float s[32]; s[t] = t; __syncthreads(); x[t] = s[31 - t];",  # read and not written again
+        "if (t) return; volatile float* y = x; y[0] = 1; __threadfence(); atomicAdd(x + 1, 1.0f);",
+        """extern __shared__ float s[]; __shared__ cuda::barrier<cuda::thread_scope_block> ready;
+        if (t == 0) init(&ready, 32); __syncthreads();
+        cuda::memcpy_async(s + t, x + t, 4, ready); ready.arrive_and_wait(); x[t] = s[31 - t];""",
+        "float* y = (float*)(unsigned long long)(x + t); *y = 2.0f;",
+    ],
+)
+def test_a_launch_leaves_nothing_to_the_garbage_collector(body: str) -> None:
+    """It has megabytes, and Python looks for circles after so many objects, whatever their size."""
+    device = simgpu.Device()
+    source = '#include <cuda/barrier>\nextern "C" __global__ void k(float* x) {'
+    kernel = simgpu.RawKernel(f"{source} int t = threadIdx.x; {body} }}", "k")
+    x = simgpu.asarray(np.zeros(64, np.float32), device)
+    kernel((1,), (32,), (x,), shared_mem=128)  # is compiled
+    x = simgpu.asarray(np.ones(64, np.float32), device)
+    gc.collect()
+    gc.disable()
+    try:
+        kernel((1,), (32,), (x,), shared_mem=128)
+        simgpu.asnumpy(x)
+        assert gc.collect() == 0
+    finally:
+        gc.enable()

@@ -264,7 +264,7 @@ def shared_variable(
 
     def evaluate(t: Team, m: Mask) -> None:
         region = t.shared.get(key)
-        if not isinstance(region, SharedRegion):
+        if region is None:
             room = t.launch.dynamic_shared if dynamic else nbytes
             make = SharedRegion if t.launch.hostile is None else LateShared
             region = t.shared[key] = make(room, t, cell)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from simgpu.cuda_c.memory.copies import Copies
     from simgpu.cuda_c.memory.messages import Lanes, Messages
     from simgpu.cuda_c.memory.phases import Phases
+    from simgpu.cuda_c.memory.shared_region import SharedRegion
 
 Extent3 = tuple[int, int, int]
 TURN = 2000  # clocks, about 1 us, which is also what a look at memory takes
@@ -209,7 +210,7 @@ class Team:
         self.heard: NDArray[np.int64] | None = (
             None  # who wrote what each lane polled last, and when
         )
-        self.shared: dict[Any, object] = {}  # the memories that threads of a block have in common
+        self.shared: dict[Any, SharedRegion] = {}  # the memories that threads of a block have in common
         bx, by, bz = launch.block
         t = layout.linear
         self.thread_index = [
@@ -227,6 +228,20 @@ class Team:
         self._scaled_blocks: dict[int, NDArray[np.int64]] = {}
         # The number of each thread in the launch. A block has 10 bits, since it has at most 1024 threads.
         self.thread_id: NDArray[np.int64] = (numbers[layout.block] << 10) | layout.linear
+
+    def end(self) -> None:
+        """Let go of what it knows, now that its blocks are over.
+
+        Memories know who read them, masks know their layout, barriers their team, and all these refer to each
+        other in circles. Python frees circles when there are many objects, however large: a server that
+        interpreted a few hundred launches kept hundreds of megabytes of them.
+        """
+        for region in self.shared.values():
+            region.log.clear()
+        self.slots.clear()
+        self.shared.clear()
+        self.phases = None
+        del self.layout.full
 
     def block_base(self, stride: int) -> NDArray[np.int64]:
         """For each lane, the number of its block in the batch times `stride`."""

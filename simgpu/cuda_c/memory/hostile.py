@@ -22,6 +22,7 @@ would not end.
 from __future__ import annotations
 
 import random
+import weakref
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -86,7 +87,7 @@ class Hostile:
     """The memory of one launch."""
 
     def __init__(self, launch: LaunchState, seed: int) -> None:
-        self._launch = launch
+        self._launch: LaunchState = weakref.proxy(launch)  # which has this
         self.random = random.Random(seed)
         self._left = _PATIENCE
         self.forget()

@@ -19,6 +19,7 @@ element that several threads have read we keep only one of them, and how far apa
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -97,7 +98,9 @@ class Shadow:
     """The last write and the last reads of each cell of a region."""
 
     def __init__(self, memory: ByteRegion, cells: int) -> None:
-        self.memory, self.cells = memory, cells
+        # Weakly, because the memory has this: see `Team.end`.
+        self.memory: ByteRegion = weakref.proxy(memory)
+        self.cells = cells
         self._writer: NDArray[np.int64] | None = None
         self._readers: list[Readers | None] = [None, None]  # plain and volatile
 

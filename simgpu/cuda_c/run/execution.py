@@ -166,6 +166,7 @@ class Execution:
                 self.launch.copies.end(team)
             self.tally.end_batch(team.layout)
             self.launch.teams.remove(team)
+            team.end()
 
     def _go_on(self) -> None:
         """Run whoever need not wait any more, until there is none."""

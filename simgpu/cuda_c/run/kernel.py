@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -106,8 +107,8 @@ class CompiledKernel:
         regions: dict[int, GlobalRegion] = {}
 
         def other(number: int) -> tuple[GlobalRegion, GlobalMemory] | None:
-            memory = None if find is None else find(number)
-            if memory is None:
+            memory, launch = None if find is None else find(number), within()
+            if memory is None or launch is None:
                 return None
             make = GlobalRegion if launch.hostile is None else LateGlobal
             region = regions[id(memory)] = make(memory, launch, 4, True)
@@ -116,6 +117,7 @@ class CompiledKernel:
         given = (grid, block, limits, tally, dynamic_shared)
         lazily = partial(Addresses, other), partial(Messages, blocks)
         launch = LaunchState(name, self.source, *given, *lazily)
+        within = weakref.ref(launch)  # which has `other`
         launch.watches = self.code.watches
         few = blocks <= MOST_BLOCKS and blocks * launch.threads <= MOST_HOSTILE_THREADS
         if limits.hostile is not None and few:

@@ -16,7 +16,6 @@ from simgpu.cuda_c.compile.form import Fence
 from simgpu.cuda_c.compile.typed import Expr
 from simgpu.cuda_c.lockstep import WARP, Mask, Team, varies
 from simgpu.cuda_c.lockstep.waiting_threads import Apart
-from simgpu.cuda_c.memory.shared_region import SharedRegion
 from simgpu.cuda_c.syntax.ast import CallExpr
 from simgpu.cuda_c.text.source import Position
 from simgpu.cuda_c.types import BOOL, INT, VOID
@@ -32,8 +31,7 @@ def barrier(t: Team, m: Mask, at: Position, waits: bool = False, alone: bool = F
         t.block_time = t.clock
         _met(t, m.index)
         for region in t.shared.values():
-            if isinstance(region, SharedRegion):
-                region.synchronised()
+            region.synchronised()
         return
     if waits and t.waiters.met[m.index].any():
         _pass(t, m)

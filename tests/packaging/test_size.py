@@ -20,7 +20,7 @@ WHOLE = {
     "asyncgpu_tutor": 23_675,
     "asyncgpu_course": 11_985,
     "simgpu": 28_500,
-    "tests": 33_220,
+    "tests": 33_320,
     "course": 46_150,
     "tools": 7_910,
     "benchmarks": 9_950,

@@ -81,7 +81,8 @@ def draw_waits():
     axes.set(xlabel="ns")
     told = f"Each warp asks, waits for some {turn:.0f} ns, adds, and asks again. "
     told += "The four waits lie side by side, a few ns apart."
-    shown(figure, told, "The waits are as long as in the model. What a warp does in between is drawn longer than it takes.")
+    lesson = "The waits are as long as in the model. "
+    shown(figure, told, lesson + "What a warp does in between is drawn longer than it takes.")
 
 
 def draw_by_warps(**kernels):

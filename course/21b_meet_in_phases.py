@@ -73,7 +73,7 @@ def draw_phases():
         bars = [(0, at, "work", "its part"), (at, own, "own", "something else")]
         if own < max(ready):
             bars.append((own, max(ready), "wait", ""))
-        bars.append((max(own, max(ready)), 11, "work", "with all parts"))
+        bars.append((max(own, *ready), 11, "work", "with all parts"))
         lanes.append((f"thread {number}", bars))
     told = "Three threads do their parts, arrive at different times, and go on with something else. "
     told += "Only thread 0, which is done with that before the last one has arrived, has to wait."

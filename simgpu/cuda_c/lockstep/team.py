@@ -210,7 +210,7 @@ class Team:
         self.heard: NDArray[np.int64] | None = (
             None  # who wrote what each lane polled last, and when
         )
-        self.shared: dict[Any, SharedRegion] = {}  # the memories that threads of a block have in common
+        self.shared: dict[Any, SharedRegion] = {}  # memories that a block has in common
         bx, by, bz = launch.block
         t = layout.linear
         self.thread_index = [

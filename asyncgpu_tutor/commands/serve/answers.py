@@ -23,6 +23,7 @@ from starlette.types import Receive, Scope, Send
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.commands.serve.questions import MODEL_NAME, ApiError, Question
 from asyncgpu_tutor.commands.serve.serve_metrics import ServeMetrics
+from asyncgpu_tutor.commands.serve.stop_strings import StopStrings
 from asyncgpu_tutor.data.language import END
 from asyncgpu_tutor.errors import AsyncGpuError, UsageError
 from asyncgpu_tutor.language import Conversations
@@ -52,7 +53,7 @@ class Answer:
             self._talk = engine.say(asked.prompt, most=asked.most, seed=asked.seed, heat=asked.heat)
         except UsageError as error:
             raise ApiError(str(error)) from None
-        self._said: list[int] = []
+        self._said, self._text = 0, ""  # tokens, and what was told of them
         self._is_begun = False
         kind = "chat.completion" + ".chunk" * asked.stream if asked.chat else "text_completion"
         number = f"{'chatcmpl' if asked.chat else 'cmpl'}-{uuid4().hex}"
@@ -106,24 +107,33 @@ class Answer:
             await self._event(send, "[DONE]")
             await send({"type": "http.response.body"})
         else:
-            text = self._decode(token for token in self._said if token != END)
-            body = {**self._part(text, end), "usage": self._usage()}
+            body = {**self._part(self._text, end), "usage": self._usage()}
             await JSONResponse(body)(scope, receive, send)
         return end
 
     async def _told(self, send: Send) -> str:
         """Hear each token, and send it on to a client that wants it at once; how the text ended."""
         now = agt.current_device().now
-        asked_us = now()
+        asked_us, stops, end = now(), StopStrings(self._asked.stop), "length"
         async with aclosing(self._talk) as talk:
             async for token in talk:
                 if not self._said:
                     self._metrics.first_token.observe((now() - asked_us) * 1e-6)
                 self._metrics.tokens.inc()
-                self._said.append(token)
-                if self._asked.stream and token != END:
-                    await self._event(send, self._part(self._decode([token])))
-        return "stop" if self._said[-1] == END else "length"
+                self._said += 1
+                if token != END:
+                    await self._tell(send, stops.tell(self._decode([token])))
+                if token == END or stops.met:
+                    end = "stop"
+                    break
+        await self._tell(send, stops.rest())
+        return end
+
+    async def _tell(self, send: Send, text: str) -> None:
+        """Add to the text of the answer, of which a client may want each part at once."""
+        self._text += text
+        if text and self._asked.stream:
+            await self._event(send, self._part(text))
 
     def _part(self, text: str, end: str | None = None) -> dict[str, Any]:
         """A part of the answer, or all of it."""
@@ -138,7 +148,7 @@ class Answer:
         return {**self._head, "choices": [{"index": 0, **said, "finish_reason": end}]}
 
     def _usage(self) -> dict[str, int]:
-        read, said = len(self._asked.prompt), len(self._said)
+        read, said = len(self._asked.prompt), self._said
         return {"prompt_tokens": read, "completion_tokens": said, "total_tokens": read + said}
 
     async def _event(self, send: Send, data: dict[str, Any] | str) -> None:

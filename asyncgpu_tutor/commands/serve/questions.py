@@ -24,16 +24,24 @@ from asyncgpu_tutor.errors import AsyncGpuError, ServerBusyError, UsageError
 
 MODEL_NAME = "asyncgpu-tutor"
 _MOST_HEAT = 1000
-_IGNORED = {"user", "metadata", "store", "safety_identifier", "prompt_cache_key"}
+_MOST_STOPS = 4  # as OpenAI's server has it
+_IGNORED = {
+    "user",
+    "metadata",
+    "store",
+    "safety_identifier",
+    "prompt_cache_key",
+    "prompt_cache_retention",
+}
 # What is the same as not to say it; more than that we don't have.
 _NEUTRAL: Mapping[str, Sequence[object]] = {
-    **dict.fromkeys(("n", "best_of", "top_p"), (1,)),
-    **dict.fromkeys(("presence_penalty", "frequency_penalty"), (0,)),
+    **dict.fromkeys(("n", "best_of", "top_p", "repetition_penalty"), (1,)),
+    **dict.fromkeys(("presence_penalty", "frequency_penalty", "top_logprobs", "min_p"), (0,)),
+    "top_k": [0, -1],
     "parallel_tool_calls": [True, False],
     **dict.fromkeys(("logprobs", "echo"), (False,)),  # to completions, logprobs of 0 are some
     **dict.fromkeys(("tools", "functions"), ([],)),
     **dict.fromkeys(("tool_choice", "function_call"), ("none", "auto")),
-    "stop": [[], ""],
     "suffix": [""],
     "logit_bias": [{}],
     "modalities": [["text"]],
@@ -98,6 +106,7 @@ class Question:
     most: int | None
     heat: float
     seed: int
+    stop: tuple[str, ...]  # texts at which it ends
     stream: bool
     usage: bool  # whether the end of a stream says how many tokens it had
 
@@ -135,6 +144,7 @@ def read_question(body: bytes, model: LanguageModel, *, chat: bool) -> Question:
         most,
         heat,
         _taken(asked, "seed", int, random.getrandbits(32)),
+        _stops(asked),
         stream,
         _stream_options(asked, stream),
     )
@@ -143,6 +153,20 @@ def read_question(body: bytes, model: LanguageModel, *, chat: bool) -> Question:
             told = f"this server can't do {name!r:.40}: {asked[name]!r:.99}"
             raise ApiError(told, part=_printable(name))
     return question
+
+
+def _stops(asked: dict[str, Any]) -> tuple[str, ...]:
+    """The texts at which the answer ends; an empty one alone is none."""
+    match asked.pop("stop", ""):
+        case "":
+            return ()
+        case str(one):
+            return (one,)
+        case [*some] if len(some) <= _MOST_STOPS and all(isinstance(s, str) and s for s in some):
+            return tuple(some)
+        case found:
+            told = f"stop is a text, or a list of at most {_MOST_STOPS} that aren't empty: not {found!r:.99}"
+            raise ApiError(told, part="stop")
 
 
 def _stream_options(asked: dict[str, Any], stream: bool) -> bool:
@@ -208,6 +232,11 @@ def _are_objects(found: list[Any]) -> bool:
 
 
 def _tokens(text: Any, model: LanguageModel, part: str) -> list[int]:
+    match text:
+        case [str() | list() as only]:  # a list of prompts, of which there's one
+            text = only
+        case _:
+            pass
     match text:
         case str():
             try:

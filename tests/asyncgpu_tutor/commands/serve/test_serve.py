@@ -14,12 +14,15 @@ from typing import Any
 import numpy as np
 import openai
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.commands.serve import deadlines, model_server
 from asyncgpu_tutor.commands.serve.answers import Answer
 from asyncgpu_tutor.commands.serve.deadlines import PunctualProtocol
 from asyncgpu_tutor.commands.serve.questions import MODEL_NAME
+from asyncgpu_tutor.commands.serve.stop_strings import StopStrings
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.language.conversations import Conversation
 from tests.asyncgpu_tutor.commands.serve.serving import (
@@ -115,6 +118,55 @@ async def test_a_text_that_ends_by_itself_says_so(sim: Device) -> None:
     assert done == b"[DONE]"
 
 
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_text_ends_before_a_stop_string(sim: Device, stream: bool) -> None:
+    whole = reference(LONG)[0]
+    stop = whole[5:8]  # of three tokens, each of which is a letter
+    almost, told = f"{whole[:2]}?", whole[: whole.find(stop)]
+    assert 3 < len(told) < 6
+    async with served(slots=1) as here:
+        client = openai.AsyncOpenAI(base_url=f"{here.url}/v1", api_key="none", max_retries=0)
+        async with client:
+            asked: Any = {"model": MODEL_NAME, **question(LONG), "stop": [stop, almost]}
+            if stream:
+                text = await client.completions.create(stream=True, **asked)
+                parts = [part.choices[0] async for part in text]
+                assert [part.text for part in parts] == [*told, ""]  # though some were held back
+            else:
+                parts = (await client.completions.create(**asked)).choices
+            assert "".join(part.text for part in parts) == told
+            assert parts[-1].finish_reason == "stop"
+            assert here.engine.seated == 0  # it doesn't talk on
+            asked["stop"] = almost
+            answer = await client.completions.create(**asked)
+            assert answer.choices[0].text == whole
+            asked |= {"stop": whole[-1] + "?"}  # held back to the end, which is none
+            answer = await client.completions.create(**asked)
+            assert answer.choices[0].text == whole
+
+
+@given(
+    st.lists(st.text("ab", max_size=3), max_size=9), st.lists(st.text("ab", min_size=1), max_size=4)
+)
+def test_what_may_become_a_stop_string_is_held_back(tokens: list[str], stops: list[str]) -> None:
+    said, told, heard = "", "", StopStrings(stops)
+    for token in tokens:
+        said += token
+        told += heard.tell(token)
+        ends = [at for stop in stops if (at := said.find(stop)) >= 0]
+        assert heard.met == bool(ends)
+        if ends:
+            assert told == said[: min(ends)]
+            return
+        held = said[len(told) :]
+        assert said == told + held
+        assert any(stop.startswith(held) for stop in stops) or not held
+        # Nothing longer at the end could become one: what was told can't be taken back.
+        longer = (said[at:] for at in range(len(told)))
+        assert not any(stop.startswith(part) for part in longer for stop in stops)
+    assert told + heard.rest() == said
+
+
 def of(**asked: object) -> tuple[str, object]:
     return TEXT, {"prompt": "ab", **asked}
 
@@ -130,7 +182,10 @@ def of(**asked: object) -> tuple[str, object]:
         (TEXT, b"x" * 70_000, 413, "at most 65536 bytes"),
         (TEXT, {"prompt": "ab" * 99}, 400, "at most 10 tokens"),
         (TEXT, {"prompt": [99]}, 400, "tokens are 0 to 26"),
-        (TEXT, {"prompt": ["a"]}, 400, "prompt is one text"),
+        (TEXT, {"prompt": ["a", "b"]}, 400, "prompt is one text"),
+        (TEXT, {"prompt": [[["a"]]]}, 400, "prompt is one text"),
+        (TEXT, {"prompt": ["a"]}, 200, ""),
+        (TEXT, {"prompt": [[1, 2]]}, 200, ""),
         (TEXT, {"prompt": [True]}, 400, "prompt is one text"),
         (TEXT, {"prompt": "\ud800"}, 400, "never seen"),
         (*of(prompt=[int("9" * 4000)]), 400, "tokens are 0 to 26, and got 9"),
@@ -149,7 +204,13 @@ def of(**asked: object) -> tuple[str, object]:
         (*of(n=2), 400, "can't do 'n': 2"),
         (*of(n=True), 400, "can't do 'n': True"),
         (*of(logprobs=0), 400, "can't do 'logprobs': 0"),  # those of what is said, not none
-        (*of(stop=["."]), 400, "can't do 'stop'"),
+        (*of(stop=["?"] * 5), 400, "list of at most 4"),
+        (*of(stop=[""]), 400, "that aren't empty"),
+        (*of(stop=1), 400, "stop is a text"),
+        (*of(stop=["?"] * 4), 200, ""),
+        (*of(stop=[]), 200, ""),
+        (*of(stop="", top_k=-1, min_p=0.0, repetition_penalty=1, top_logprobs=0), 200, ""),
+        (*of(top_k=5), 400, "can't do 'top_k': 5"),
         (*of(response_format={"type": "json_object"}), 400, "can't do 'response_format'"),
         (*of(response_format={"type": "text"}, tool_choice="auto", echo=False), 200, ""),
         (*of(n=1, top_p=1.0, stop=None, user="me", seed=2**70, temperature=0), 200, ""),

@@ -1,0 +1,45 @@
+"""Stop strings: texts at which an answer ends, and which it doesn't have any more.
+
+A client that hears a text token by token can't be told to forget some of it, and a stop string may begin in
+one token and end three later. So whatever may become one is held back until it has, or can't any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class StopStrings:
+    """What can be told of a text while it's being said.
+
+    Attributes
+    ----------
+    met : bool
+        True once one of the stop strings was said, and the text is over.
+    """
+
+    def __init__(self, stops: Sequence[str]) -> None:
+        self._stops, self._held, self.met = stops, "", False
+
+    def tell(self, text: str) -> str:
+        """More was said: the part of it, and of what was held back, that is no stop string by now."""
+        text = self._held + text
+        found = [at for stop in self._stops if (at := text.find(stop)) >= 0]
+        if found:
+            self.met, self._held = True, ""
+            return text[: min(found)]
+        whole = len(text)
+        begun = [
+            size
+            for stop in self._stops
+            for size in range(1, min(len(stop), whole + 1))
+            if text.endswith(stop[:size])
+        ]
+        sure = whole - max(begun, default=0)
+        self._held = text[sure:]
+        return text[:sure]
+
+    def rest(self) -> str:
+        """The part that was held back, now that nothing follows that could make it a stop string."""
+        held, self._held = self._held, ""
+        return held

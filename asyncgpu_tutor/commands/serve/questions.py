@@ -233,7 +233,7 @@ def _are_objects(found: list[Any]) -> bool:
 
 def _tokens(text: Any, model: LanguageModel, part: str) -> list[int]:
     match text:
-        case [str() | list() as only]:  # a list of prompts, of which there's one
+        case [only] if type(only) in (str, list):  # a list of prompts, of which there's one
             text = only
         case _:
             pass

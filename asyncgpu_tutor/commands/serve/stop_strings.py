@@ -19,7 +19,8 @@ class StopStrings:
     """
 
     def __init__(self, stops: Sequence[str]) -> None:
-        self._stops, self._held, self.met = stops, "", False
+        self._stops, self.met = stops, False
+        self._held: str = ""  # the end of what was said, with which a stop string may begin
 
     def tell(self, text: str) -> str:
         """More was said: the part of it, and of what was held back, that is no stop string by now."""

@@ -3,7 +3,7 @@
 # %% [markdown] id=title
 # # The ladder
 #
-# You've written a matrix product in CUDA C. It's nine lines long, it's right, and you're proud of it. Then you give it two matrices of 4096 x 4096 floats on an H200, and it takes 277 ms. NVIDIA's library, cuBLAS, takes 2.7.
+# You've written a matrix product in CUDA C. It's ten lines long, it's right, and you're proud of it. Then you give it two matrices of 4096 x 4096 floats on an H200, and it takes 277 ms. NVIDIA's library, cuBLAS, takes 2.7.
 #
 # **A factor of a hundred, on the same chip. Where does it go, and how much of it can you get back?**
 #
@@ -106,7 +106,7 @@ reveal(
 )
 
 # %% id=20-shared told truth=two
-# {faster:.1f} times. Look at the second picture, which is the heart of this page. An SM of the H200 can do 128 multiply-adds in a clock, four warps' worth: that's the dashed line. A bar says how many clocks a *memory* needs to serve the same four warps. Where a bar is longer than the line, the arithmetic stands idle. We've pushed global memory back, but the inner loop of `shared` now reads {reads:.1f} numbers from shared memory for each multiply-add, and shared memory serves one warp's read in a clock. We've traded one queue for another.
+# {faster:.1f} times. Look at the second picture, which is the heart of this page. An SM of the H200 can do 128 multiply-adds in a clock, four warps' worth: that's the dashed line. A bar says how many clocks a *memory* needs to serve the same four warps. Where a bar is longer than the line, the arithmetic has to wait. We've pushed global memory back, but the inner loop of `shared` now reads {reads:.1f} numbers from shared memory for each multiply-add, and shared memory serves one warp's read in a clock. We've traded one queue for another.
 #
 # (nvcc does a little better than the source says. It fetches four neighbours of `tile_a` with one read, so 1.25 reads are left for each product.)
 
@@ -281,7 +281,7 @@ stairs("naive", "coalesced", "shared", "registers", "wide")
 needs(tiled, wide_open, wider)
 
 # %% [markdown] id=wide-after
-# For the first time the bars of both memories end before the line, so the arithmetic could be busy in every clock. It isn't: the kernel has 71 % of cuBLAS's speed, and now nothing that we've counted holds it up. What's left is *time in which nobody does anything*, because everybody waits. That's what the upper rungs are about.
+# For the first time the bars of both memories end before the line, so the arithmetic could be busy in every clock. It isn't: the kernel has 71 % of cuBLAS's speed, and now nothing that we've counted holds it up. What's left is mostly *time in which nobody does anything*, because everybody waits. That's what the upper rungs are about.
 
 # %% id=wide-check tags=asserts
 assert 0.65 < share("wide") < 0.75

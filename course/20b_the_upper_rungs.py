@@ -3,7 +3,7 @@
 # %% [markdown] id=title
 # # The upper rungs
 #
-# In [20](20_the_ladder.ipynb) you counted what a matrix product asks of each memory, and asked for less, until every memory had time to spare. That gave 71 % of cuBLAS's speed. Counting doesn't help any more: the rest of the time, a block stands in front of a barrier and waits for numbers to arrive.
+# In [20](20_the_ladder.ipynb) you counted what a matrix product asks of each memory, and asked for less, until every memory had time to spare. That gave 71 % of cuBLAS's speed. Counting doesn't help any more. For much of the rest of the time, a block stands in front of a barrier and waits for numbers to arrive.
 #
 # **So what does it take to wait less, and do you catch up with cuBLAS?**
 #
@@ -32,7 +32,7 @@ agt.use("sim")
 # %% [markdown] id=warps-text
 # ## A step of a block
 #
-# One rung comes first that only tidies up. In `warps`, the 32 threads of a warp stand in eight rows of four instead of in two rows of sixteen. They compute the same elements between them, but what they read for one product now lies together, and nobody meets in a bank. (The tiles of `a` also get the padding that you gave `turn`.) That's worth six points.
+# One rung comes first that only tidies up. In `warps`, the 32 threads of a warp stand in eight rows of four instead of in two rows of sixteen. They compute as many elements as before, but what they read for one product now lies together, and nobody meets in a bank. (The tiles of `a` also get the padding that you gave `turn`.) That's worth six points.
 #
 # Now look at what a block does in one step. It fetches two tiles, meets at a barrier, multiplies, and meets again, so that nobody overwrites a tile that somebody still reads. In the picture that's the upper lane.
 
@@ -232,7 +232,7 @@ sign = 100 * ms("top") / ms("top unsigned")
 reveal("20b-sign", f"{sign:.0f}", lambda: stairs("top", "top unsigned"), sign=sign)
 
 # %% id=20b-sign told truth=92
-# {sign:.0f} %. In C a sum of two `int`s must not overflow, so the compiler may assume that it doesn't, and can turn `base + i * n` into one address that it moves along. A sum of `unsigned` is allowed to wrap around, so it has to be computed as it's written. That costs a few instructions in each turn, and 244 registers a thread instead of 208. We found it by accident, when everything else was right and the last 8 % were still missing. Nobody reasons that out; somebody measures it.
+# {sign:.0f} %. In C a sum of two `int`s must not overflow, so the compiler may assume that it doesn't, and can turn `base + i * n` into one address that it moves along. A sum of `unsigned` is allowed to wrap around, so it has to be computed as it's written. That costs a few instructions in each turn, and 244 registers a thread instead of 208. We found it by accident, when everything else was right and the last 8 % were still missing.
 
 # %% id=20b-share guess
 # And how does `top` compare with cuBLAS at 8192 x 8192?

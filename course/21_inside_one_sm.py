@@ -191,7 +191,7 @@ warps = 65_536 // (208 * 256) * 256 // 32
 reveal("21-room", warps, part=warps / 64)
 
 # %% id=21-room told truth=8
-# One block, eight warps: an occupancy of {part:.0%}. A second block wouldn't fit any more. And this is the kernel that has 98 % of cuBLAS's speed. Each of its threads adds up 128 sums that don't depend on each other, so there's always something that needn't wait. Occupancy is a means. What counts is how much is under way.
+# One block, eight warps, so an eighth of the places is taken. A second block wouldn't fit any more. And this is the kernel that has 98 % of cuBLAS's speed. Each of its threads adds up 128 sums that don't depend on each other, so there's always something that needn't wait. Occupancy is a means. What counts is how much is under way.
 
 # %% [markdown] id=exercise-under-way
 # ### Exercise: four under way
@@ -391,7 +391,7 @@ check("21-next-tile", smooth)
 # %% [markdown] id=exercise-ring
 # ### Exercise: repair the ring
 #
-# One tile ahead is often too little: if there's hardly anything to compute, the next tile hasn't come when this one is done. Then you want several under way, in a **ring** of places that are used in turns. `ring` adds up number `255 - me` of each tile, and is meant to have *three* tiles under way while it adds a fourth, with one barrier in each turn. Somebody wrote it late in the evening, and it has three mistakes. Check it, read what the simulated GPU says, mend that, and check again.
+# One tile ahead is often too little: if there's hardly anything to compute, the next tile hasn't come when this one is done. Then you want several under way, in a **ring** of places that are used in turns. `ring` adds up number `255 - me` of each tile, and is meant to have *three* tiles under way while it adds a fourth, with one barrier in each turn. Somebody wrote it late in the evening, and it has three mistakes. One of them you can find by counting places. Mend that, and let the check tell you about the others.
 
 # %% id=21-ring starter
 ring = agt.Kernel(r"""

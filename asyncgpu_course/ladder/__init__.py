@@ -165,7 +165,7 @@ def needs(*reports: Any) -> None:
     """Draw what rungs ask of each memory: the clocks that it needs where the arithmetic needs one.
 
     Counts of the kernels as they are written, whose arithmetic does 128 multiply-adds in a clock of an SM.
-    Global memory is counted where the SM asks for it: a request of a warp takes a clock, and so do 4 sectors.
+    Global memory is counted where the SM asks for it: a clock for each line of 128 bytes that a load touches.
     """
     import matplotlib.pyplot as plt
 
@@ -173,24 +173,24 @@ def needs(*reports: Any) -> None:
     figure, axes = cast(tuple[Any, Any], drawn)
     told: list[str] = []
     for place, report in enumerate(reports):
-        spec, counts = report.spec, report.counts
-        least = report.flops / 2 / 32 / spec.issue_per_clock
-        looked = max(counts.global_load_requests, counts.load_sectors / spec.sectors_per_clock)
-        clocks = looked / least, (counts.shared_requests + counts.bank_conflicts) / least
+        counts, least = report.counts, report.flops / 2 / 32 / report.spec.issue_per_clock
+        clocks = counts.load_lines / least, (counts.shared_requests + counts.bank_conflicts) / least
         told.append(f"{report.name}: global memory {clocks[0]:.2f}, shared memory {clocks[1]:.2f}")
         for k, (name, colour) in enumerate((("global", "#e69f00"), ("shared", "#009e73"))):
             y, label = place + 0.38 * k, f"{name} memory" if not place else None
             axes.barh(y, clocks[k], 0.36, color=colour, label=label)
-            number = f"{clocks[k]:.2g}" if clocks[k] else "nothing"
-            at = max(clocks[k], 0.02) * 1.08
-            axes.text(at, y, number, va="center", fontsize=9, backgroundcolor="w")
+            number = f"{clocks[k]:.0f}" if clocks[k] >= 10 else f"{clocks[k]:.2g}"
+            card = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
+            at = max(clocks[k], 0.021) * 1.08
+            axes.text(at, y, number if clocks[k] else "nothing", va="center", fontsize=9, bbox=card)
     axes.axvline(1, color="#d55e00", linestyle="--", zorder=0)
     axes.set_yticks([k + 0.19 for k in range(len(reports))], [it.name for it in reports])
-    axes.set(xscale="log", xlim=(0.02, 100))
+    axes.set(xscale="log", xlim=(0.02, 500))
     axes.set_xlabel("clocks of an SM, for one clock of arithmetic (dashed)")
     axes.set_xticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])
     axes.minorticks_off()
     axes.invert_yaxis()
+    axes.spines[["top", "right"]].set_visible(False)
     axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
     words = "Clocks of an SM for each clock of arithmetic, which is the dashed line. "
     shown(figure, f"{words}{'; '.join(told)}.")

@@ -129,3 +129,19 @@ extern "C" __global__ void meanwhile(const float* x, float* y)
 # %% id=21b-bring cause="should be"
 # - y[lane] = shared[lane] + shared[lane + 32] + shared[lane + 64];
 # + y[lane] = shared[lane] + shared[lane + 32];
+
+
+# %% id=21b-bring of=starter cause="the block meets 2 times"
+# - shared[me] = x[me];
+# + shared[me] = x[me];
+# + auto token = full.arrive();
+
+
+# %% id=21b-bring of=starter cause="the one who takes should wait there"
+# - #include <cuda/barrier>
+# + #include <cuda/barrier>
+# + #include <cooperative_groups.h>
+#   if (me < 96) {
+#   }
+# - __syncthreads();
+# + cooperative_groups::this_thread_block().sync();

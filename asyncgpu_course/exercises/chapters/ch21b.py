@@ -22,7 +22,7 @@ def check_meanwhile(mine: Any, _model: Any) -> None:
         own = own * np.float32(0.5) + np.float32(1)
     got, report = looked_at(kernel, [x], (64,), grid=1, block=64)
     equal(got, own + x[::-1])
-    code = re.sub(r"//[^\n]*|/\*.*?\*/", "", kernel.source, flags=re.DOTALL)
+    code = _without_comments(kernel.source)
     begin = code.find("__global__")
     arrive, compute = code.find(".arrive(", begin), code.find("own(", begin)
     waits = re.search(r"\.(try_)?wait(_parity)?\(", code[max(compute, 0) :])
@@ -30,6 +30,10 @@ def check_meanwhile(mine: Any, _model: Any) -> None:
     complaint = "call `arrive()` before `own`, "
     must(arrive < compute and waits is not None, complaint + "and `wait` behind it")
     _met_once(report.counts.barriers - 1)  # besides the phase
+
+
+def _without_comments(source: str) -> str:
+    return re.sub(r"//[^\n]*|/\*.*?\*/", "", source, flags=re.DOTALL)
 
 
 def _met_once(times: int) -> None:
@@ -57,6 +61,10 @@ def check_bring(mine: Any, _model: Any) -> None:
         x = whole_numbers(seed, 96)
         got, report = looked_at(kernel, [x], (32,), grid=1, block=128)
         equal(got, x.reshape(3, 32).sum(0).astype(np.float32))
+    code = _without_comments(kernel.source)
+    _met_once(code.count("__syncthreads"))
+    both = all(word in code for word in (".arrive", "wait"))
+    must(both, "those who bring should `arrive` at `full`, and the one who takes should wait there")
     _met_once(report.counts.barriers - 1)  # besides the phase
 
 

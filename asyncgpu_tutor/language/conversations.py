@@ -124,9 +124,9 @@ class Conversations:
         self.steps: deque[Seating] = deque(maxlen=_KEPT + ahead)
         self._most_waiting, self._ahead = waiting, ahead
         self._line: dict[Conversation, None] = {}  # who waits for a seat, in order
-        # Who has each seat in the next step, as far as the host knows; and the seats that somebody has left.
+        # Who has each seat in the next step, as far as the host knows. Somebody who's over has left, and the
+        # device hears of it with that step.
         self._seats: list[Conversation | None] = [None] * slots
-        self._left: set[int] = set()
         self.closed: Exception | None = UsageError(_CLOSED)
         self._called = asyncio.Event()  # somebody has come, or all is to end
         self._seen = asyncio.Event()  # the host has looked at the step that was the next
@@ -137,7 +137,7 @@ class Conversations:
     @property
     def seated(self) -> int:
         """Number of those who have a slot."""
-        return self.slots - self._seats.count(None)
+        return sum(talk is not None and not talk.over for talk in self._seats)
 
     @property
     def waiting(self) -> int:
@@ -241,7 +241,7 @@ class Conversations:
             raise UsageError(
                 "these conversations were opened in another event loop: open some in each, or talk from there"
             )
-        if len(self._line) >= self._most_waiting + self._seats.count(None):
+        if len(self._line) >= self._most_waiting + self.slots - self.seated:
             raise ServerBusyError(
                 f"the slots ({self.slots}) and the places to wait for one ({self._most_waiting}) are taken: "
                 "try again later, or let more people wait (waiting=...)"
@@ -256,10 +256,6 @@ class Conversations:
         finally:
             talk.over = True
             self._line.pop(talk, None)
-            if talk in self._seats:
-                slot = self._seats.index(talk)
-                self._seats[slot] = None
-                self._left.add(slot)
 
     # ------------------------------------------------------------------ step by step
     async def _serve(self) -> None:
@@ -267,7 +263,7 @@ class Conversations:
         under_way: deque[tuple[Seating, agt.DeviceFuture[npt.NDArray[np.int32]]]] = deque()
         try:
             while self.closed is None:
-                if len(under_way) <= self._ahead and (self._line or any(self._seats)):
+                if len(under_way) <= self._ahead and (self._line or self.seated):
                     under_way.append(self._launched())
                 elif under_way:
                     step, future = under_way[0]
@@ -288,14 +284,16 @@ class Conversations:
         """Seat who waits, and put a step onto the stream."""
         record, run = next(self._rounds)  # the host has looked at their last step
         record[:, 0] = 0
-        for slot in range(self.slots):
-            if self._seats[slot] is None and self._line:
-                talk = self._seats[slot] = next(iter(self._line))
-                del self._line[talk]
-                self._made.seat(record, slot, talk.prompt, talk.last, talk.seed, talk.heat)
-            elif slot in self._left:
+        for slot, talk in enumerate(self._seats):
+            if talk is not None and not talk.over:
+                continue
+            if self._line:
+                new = self._seats[slot] = next(iter(self._line))
+                del self._line[new]
+                self._made.seat(record, slot, new.prompt, new.last, new.seed, new.heat)
+            elif talk is not None:
+                self._seats[slot] = None
                 self._made.leave(record, slot)
-        self._left.clear()
         step = Seating(tuple(self._seats))
         self.steps.append(step)
         for slot, talk in enumerate(self._seats):

@@ -95,8 +95,7 @@ class Server(Generic[T]):
         self._free: deque[PipelineSlot[T]] = deque(reversed(self._lanes))
         # The turns of those that wait for a lane, in order; nobody does while one is free.
         self._turns: dict[AnyWaiter, None] = {}
-        self._open = False
-        self._loop: AnyLoop | None = None  # where it was opened
+        self._loop: AnyLoop | None = None  # where it is open
 
     def __repr__(self) -> str:
         lanes = f"{sum(lane.busy for lane in self._lanes)} of {len(self._lanes)} lanes busy"
@@ -104,11 +103,11 @@ class Server(Generic[T]):
 
     # ------------------------------------------------------------------ its life
     async def __aenter__(self) -> Server[T]:
-        self._open, self._loop = True, running_loop()
+        self._loop = running_loop()
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        self._open = False
+        self._loop = None
         for turn in self._turns:
             if not turn.done():
                 turn.set_exception(UsageError(CLOSED))
@@ -179,33 +178,33 @@ class Server(Generic[T]):
         under_way: deque[PipelineSlot[T]] = deque()
         failure: Exception | None = None
         more = True
-        free, now = self._free, self._device.now
+        now = self._device.now
         looked_us = turn_us = now()
         in_a_row, ready = 0, ready_in(running_loop())
         try:
-            while more or under_way:
-                at_us = now()
-                wanted = more and (bool(free) or not under_way)
-                if wanted and under_way and at_us - looked_us > LOOK_EVERY_US:
-                    looked_us = at_us
-                    wanted = not under_way[0].done()
-                if wanted:
+            while True:
+                # As long as there are lanes, launches come first; but the oldest result isn't kept waiting.
+                while more and (self._free or not under_way):
+                    if under_way and now() - looked_us > LOOK_EVERY_US:
+                        looked_us = now()
+                        if under_way[0].done():
+                            break
                     try:
                         under_way.append(await self._begun(next(requests)))
                     except StopIteration:
                         more = False
                     except Exception as error:  # noqa: BLE001 - raised when its turn comes
                         failure, more = error, False
-                    if free or not under_way:
-                        continue
+                if not under_way:
+                    break
                 lane = under_way[0]
                 if not lane.done():
                     await lane.quiet()
                 else:
-                    looked_us = at_us
+                    looked_us = now()
                     in_a_row += 1  # nothing here has waited
                     wanted = ready and in_a_row >= len(self._lanes)  # by others
-                    if wanted or at_us - turn_us > TURN_EVERY_US:
+                    if wanted or looked_us - turn_us > TURN_EVERY_US:
                         await loop_ways().sleep(0)
                         turn_us, in_a_row = now(), 0
                 under_way.popleft()
@@ -225,13 +224,13 @@ class Server(Generic[T]):
 
     async def _begun(self, request: Request) -> PipelineSlot[T]:
         """Launch a request on a lane whose memory nobody uses, when it is its turn; the lane that it has."""
-        if not self._open:
+        if self._loop is None:
             raise UsageError("the server is closed: use it in `async with Server(...) as server`")
         lane = self._free.pop() if self._free else await self._turn()
         try:
             if not lane.done():  # it may have been for long, and nobody has looked
                 await lane.quiet()
-            if not self._open:
+            if self._loop is None:
                 raise UsageError(CLOSED)
             lane.launch_request(request)
         except BaseException:

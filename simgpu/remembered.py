@@ -34,7 +34,11 @@ class _PastLaunch:
     before: list[MemoryState]
     after: list[MemoryState | None]
     done: Done
-    nbytes: int  # what it takes, without what another launch had kept before
+
+    @property
+    def states(self) -> list[MemoryState]:
+        """All contents that it keeps."""
+        return [*self.before, *[state for state in self.after if state is not None]]
 
 
 class Remembered:
@@ -44,8 +48,10 @@ class Remembered:
         self.room = room
         self.used = 0
         self._launches: OrderedDict[Hashable, _PastLaunch] = OrderedDict()
-        # What several launches were given, such as weights, is kept once.
+        # What several launches were given, such as weights, is kept once; and so is what one has left to the
+        # next. It takes room for as long as one of them holds it.
         self._states: WeakValueDictionary[Hashable, MemoryState] = WeakValueDictionary()
+        self._holders = dict[MemoryState, int]()
         self._lock = threading.Lock()
 
     def run(
@@ -82,35 +88,48 @@ class Remembered:
                 if key in self._launches:
                     self._launches.move_to_end(key)
             return known.done
-        before, nbytes = list[MemoryState](), OVERHEAD
-        for memory, checksum in zip(memories, sums, strict=True):
-            state = self._states.get(checksum)
-            if state is None or not memory.holds(state):
-                state = self._states[checksum] = memory.state()
-                nbytes += state.nbytes
-            before.append(state)
+        before = [*map(self._state, memories, sums)]
         done, after = execute(), list[MemoryState | None]()
         for memory, state in zip(memories, before, strict=True):
-            changed = None if memory.holds(state) else memory.state()
-            after.append(changed)
-            nbytes += 0 if changed is None else changed.nbytes
-        self._keep(key, _PastLaunch(before, after, done, nbytes))
+            changed = not memory.holds(state)
+            after.append(self._state(memory, memory.checksum()) if changed else None)
+        self._keep(key, _PastLaunch(before, after, done))
         return done
+
+    def _state(self, memory: GlobalMemory, checksum: Hashable) -> MemoryState:
+        """What a memory holds now, as it is known, or a new copy of it."""
+        state = self._states.get(checksum)
+        if state is None or not memory.holds(state):
+            state = self._states[checksum] = memory.state()
+        return state
 
     def clear(self) -> None:
         """Forget all of them."""
         with self._lock:
             self._launches.clear()
+            self._holders.clear()
             self.used = 0
 
     def _keep(self, key: Hashable, launch: _PastLaunch) -> None:
         with self._lock:
             replaced = self._launches.pop(key, None)
-            self.used += launch.nbytes - (0 if replaced is None else replaced.nbytes)
+            if replaced is not None:
+                self._count(replaced, -1)
             self._launches[key] = launch
+            self._count(launch, 1)
             while self.used > self.room:
                 _, oldest = self._launches.popitem(last=False)
-                self.used -= oldest.nbytes
+                self._count(oldest, -1)
+
+    def _count(self, launch: _PastLaunch, by: int) -> None:
+        """Reckon with the room that a launch takes (1), or gives back (-1)."""
+        self.used += by * OVERHEAD
+        for state in launch.states:
+            held = self._holders.pop(state, 0)
+            if held + by:
+                self._holders[state] = held + by
+            if not held or not held + by:
+                self.used += by * state.nbytes
 
 
 LAUNCHES = Remembered()  # of all simulated devices of the process

@@ -224,19 +224,21 @@ class Server(Generic[T]):
 
     async def _begun(self, request: Request) -> PipelineSlot[T]:
         """Launch a request on a lane whose memory nobody uses, when it is its turn; the lane that it has."""
-        if self._loop is None:
-            raise UsageError("the server is closed: use it in `async with Server(...) as server`")
+        self._check_open("the server is closed: use it in `async with Server(...) as server`")
         lane = self._free.pop() if self._free else await self._turn()
         try:
             if not lane.done():  # it may have been for long, and nobody has looked
                 await lane.quiet()
-            if self._loop is None:
-                raise UsageError(CLOSED)
+            self._check_open(CLOSED)
             lane.launch_request(request)
         except BaseException:
             self._give(lane)
             raise
         return lane
+
+    def _check_open(self, told: str) -> None:
+        if self._loop is None:
+            raise UsageError(told)
 
     # ------------------------------------------------------------------ lanes
     async def _turn(self) -> PipelineSlot[T]:

@@ -138,10 +138,10 @@ def test_what_is_printed_is_printed_again() -> None:
 
 def test_what_was_used_longest_ago_goes_and_weights_are_kept_once() -> None:
     kernel, weights, most = Kernel(), memory(1.0), 8
-    taken = (
-        OVERHEAD + 4 * N + 2 * 16
-    )  # an output, before and after; the counter; and the weights, once
-    kernel.remembered.room = most * (taken + 4 * N) + 4 * N
+    once = (
+        2 * 4 * N + 2 * 16
+    )  # the weights, what is made of them, and the counter, before and after
+    kernel.remembered.room = most * (OVERHEAD + 4 * N) + once
 
     def run(value: float) -> int:
         kernel.reset()
@@ -152,6 +152,25 @@ def test_what_was_used_longest_ago_goes_and_weights_are_kept_once() -> None:
     assert [run(value) for value in range(1, most + 2)] == [1] * (most + 1)
     assert [run(value) for value in range(2, most + 2)] == [0] * most
     assert run(1) == 1  # the oldest had to go
+
+
+def test_what_a_launch_holds_counts_though_another_had_brought_it() -> None:
+    """Of two launches on the same weights only the second one is asked for again, by many models."""
+    kernel, size = Kernel(), 1 << 16
+    kernel.remembered.room = 8 * size
+    y = memory(0.0)
+    for number in range(32):
+        weights = GlobalMemory(size, "weights")
+        weights.view(np.float32)[:] = number
+        weights.mark_written()
+        for scale in (1.0, 2.0, 2.0):
+            kernel.reset()
+            y.view(np.float32)[:] = 0.0
+            kernel(np.uint32(N), np.float32(scale), weights, y)
+        kept = kernel.remembered._launches.values()
+        states = {state for launch in kept for state in launch.states}
+        taken = len(kept) * OVERHEAD + sum(state.nbytes for state in states)
+        assert kernel.remembered.used == taken <= kernel.remembered.room
 
 
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=30), st.integers(1, 6))

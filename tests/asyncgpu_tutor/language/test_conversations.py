@@ -1,6 +1,7 @@
 """Many people talk to one model: each hears their own text, and every wait ends."""
 
 import asyncio
+import gc
 import random
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -15,6 +16,7 @@ from asyncgpu_tutor.data.language import untrained_model
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.errors import DeviceError, ServerBusyError, UsageError
 from asyncgpu_tutor.language import Conversations, chances
+from simgpu.cuda_c.lockstep.team import LaunchState, Team
 
 MODEL = untrained_model(32, heads=1, layers=1, context=10, vocabulary=27)
 HEAT = 0.9
@@ -162,6 +164,25 @@ async def test_a_crowd_that_comes_and_goes(device: Device) -> None:
 
 
 # ---------------------------------------------------------------------- every wait ends
+async def test_steps_leave_nothing_to_the_garbage_collector(sim: Device) -> None:
+    """A step of the simulated device has megabytes, and a server takes thousands of them."""
+
+    def kept() -> tuple[int, int]:
+        alive = gc.get_objects()
+        return sum(type(o) in (LaunchState, Team) for o in alive), agt.in_flight()
+
+    async with Conversations(MODEL, slots=2) as engine:
+        gc.collect()
+        gc.disable()
+        try:
+            before = kept()
+            for seed in range(6):
+                await asyncio.gather(*(all_of(say(engine, seed, most)) for most in (2, 3, 5)))
+            assert all(a <= b for a, b in zip(kept(), before, strict=True))
+        finally:
+            gc.enable()
+
+
 async def test_an_error_of_the_device_is_told_to_all(sim: Device) -> None:
     async with Conversations(MODEL, slots=2) as engine:
         first = say(engine, LONG)

@@ -19,8 +19,8 @@ from tests.tools import PACKAGES, ROOT
 WHOLE = {
     "asyncgpu_tutor": 23_755,
     "asyncgpu_course": 11_985,
-    "simgpu": 28_500,
-    "tests": 33_320,
+    "simgpu": 28_520,
+    "tests": 33_360,
     "course": 46_150,
     "tools": 7_910,
     "benchmarks": 9_950,

@@ -145,3 +145,8 @@ extern "C" __global__ void meanwhile(const float* x, float* y)
 #   }
 # - __syncthreads();
 # + cooperative_groups::this_thread_block().sync();
+
+
+# %% id=21b-bring cause="who bring and have nobody to wait for"
+# - auto token = full.arrive();
+# + full.arrive_and_wait();

@@ -55,7 +55,7 @@ def check_handover(mine: Any, _model: Any) -> None:
 
 
 def check_bring(mine: Any, _model: Any) -> None:
-    """The three parts are added, and the block meets once."""
+    """The three parts are added, the block meets once, and nobody who brings waits."""
     kernel = as_kernel(mine, "bring")
     for seed in (1, 2):
         x = whole_numbers(seed, 96)
@@ -66,6 +66,8 @@ def check_bring(mine: Any, _model: Any) -> None:
     both = all(word in code for word in (".arrive", "wait"))
     must(both, "those who bring should `arrive` at `full`, and the one who takes should wait there")
     _met_once(report.counts.barriers - 1)  # besides the phase
+    with case("only the first two warps, who bring and have nobody to wait for"):
+        looked_at(kernel, [x], (32,), grid=1, block=64)
 
 
 CHAPTER_21B = (

@@ -45,8 +45,8 @@ print(f"{sectors:.1f} sectors of 32 bytes for each load of a warp")
 # Now swap two letters, so that x counts columns and y counts rows:
 #
 # ```c
-# unsigned row = blockIdx.y * blockDim.y + threadIdx.y;
-# unsigned col = blockIdx.x * blockDim.x + threadIdx.x;
+# int row = blockIdx.y * blockDim.y + threadIdx.y;
+# int col = blockIdx.x * blockDim.x + threadIdx.x;
 # ```
 #
 # Every element is still computed by one thread, from the same numbers, in the same order.

@@ -206,7 +206,7 @@ truth = "much" if gain > 1.2 else "tenth" if gain > 1.03 else "same" if gain > 0
 reveal("20b-copies", truth, lambda: stairs("warps", "ahead", "larger", "copies"), gain=gain)
 
 # %% id=20b-copies told truth=same
-# {gain:.2f} times as fast, and at 1024 x 1024 it's even an eighth slower. An asynchronous copy hides a wait, and there was hardly any wait left to hide, because the loads into registers had hidden it already. What the copies do give you is *room*: a thread needs 211 registers instead of 247. The last rung knows what to do with them.
+# {gain:.2f} times as fast, and at 1024 x 1024 it's even an eighth slower. An asynchronous copy hides a wait, and there was hardly any wait left to hide, because the loads into registers had hidden it already. What the copies do give you is *room* in the registers, and the last rung knows what to do with it.
 
 # %% id=copies-check tags=asserts
 assert 1.1 < ms("copies", 1024) / ms("larger", 1024) < 1.15
@@ -217,7 +217,7 @@ assert (registers_of("larger"), registers_of("copies")) == (247, 211)
 # %% [markdown] id=top-text
 # ## The last rung
 #
-# `top` spends that room. Its tiles come by asynchronous copies, as in `copies`. But each thread also reads the numbers for the *next* product from shared memory while it computes this one, which takes 24 registers more. So the same idea works on both floors: ask early, and use it later. (And a block now computes 128 x 256 elements.) Here's the loop; the whole kernel has 77 lines.
+# Without the loads, a thread of `copies` needs 211 registers where `larger` needs 247. `top` spends that room. Its tiles come by asynchronous copies, too, but each thread also reads the numbers for the *next* product from shared memory while it computes this one, and has to keep 24 more of them. So the same idea works on both floors: ask early, and use it later. (And a block now computes 128 x 256 elements.) Here's the loop; the whole kernel has 77 lines.
 
 # %% id=top-source
 source = rung("top").source
@@ -280,7 +280,10 @@ for name in ("naive", "coalesced", "shared", "registers", "ahead", "top"):
     print(f"{name:>9}: {1000 * ms(name, 256):5.1f} µs on the H200 for 256 x 256")
 
 # %% [markdown] id=small-after
-# The order is upside down. With tiles of 128 x 256, the whole result is two blocks, and the other 130 SMs of the GPU have nothing to do. A tile that's larger than it has to be leaves the GPU empty.
+# The second rung beats the last one by a factor of five. With tiles of 128 x 256, the whole result is two blocks, and the other 130 SMs of the GPU have nothing to do.
+
+# %% id=small-check tags=asserts
+assert 5 < ms("top", 256) / ms("coalesced", 256) < 6
 
 # %% [markdown] id=challenge-text
 # ## Challenge: 256 x 256

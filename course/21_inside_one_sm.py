@@ -181,7 +181,7 @@ assert 38 < alone < 50
 assert us_of(four, 16) < 1.05 * full
 
 # %% [markdown] id=occupancy-text
-# That's good to know, because warps need room. An SM of the H200 has 65,536 registers, and each thread of each warp that's there has its own. A kernel whose threads need many registers gets fewer warps onto the SM. The part of the 64 places that's taken is called **occupancy**, and many guides tell you to make it as high as you can.
+# Why would anybody want fewer warps? Because warps need room. An SM of the H200 has 65,536 registers, and each thread of each warp that's there has its own. A kernel whose threads need many registers gets fewer warps onto the SM. The part of the 64 places that's taken is called **occupancy**, and many guides tell you to make it as high as you can.
 
 # %% id=21-room guess
 # The best kernel of chapter 20b needs 208 registers for each thread, and has blocks of 256 threads. How many of its warps does an SM hold?

@@ -509,7 +509,7 @@ check("20b-rows", rows)
 # %% [markdown] id=exercise-attend
 # ### Exercise: attention on the way
 #
-# Now both together. A block is one warp, and has one query of 32 numbers, a number for each lane. For each of `n` keys, the loop below computes the score. Add up the values by their weights, with softmax on the way, in **one** loop: `y` is the sum of `softmax(scores)[j] * v[j]`. Read each key and each value once. (Usually scores are divided by the root of the query's length first. Here they aren't.)
+# Now both together. A block is one warp, and has one query of 32 numbers, a number for each lane. For each of `n` keys, the loop below computes the score. In NumPy, the rest would be `w = np.exp(s - s.max())` and `y = w @ v / w.sum()`. Do it in **one** loop, with softmax on the way, and read each key and each value once. (Usually scores are divided by the root of the query's length first.)
 
 # %% id=20b-attend starter
 attend = agt.Kernel(r"""
@@ -556,7 +556,7 @@ extern "C" __global__ void attend(int n, const float* q, const float* k,
 check("20b-attend", attend)
 
 # %% [markdown] id=attention-text
-# `attention.cu`, beside the rungs, is this idea with everything else from the ladder: tiles of keys and values that come by asynchronous copies, several queries a thread, softmax on the way. For 64 heads of 4,096 tokens on the H200, this is its speed compared with PyTorch's memory-efficient kernel for floats:
+# `attention.cu`, beside the rungs, is this idea with everything else from the ladder. For 64 heads of 4,096 tokens on the H200, this is its speed compared with PyTorch's memory-efficient kernel for floats:
 
 # %% id=attention
 for head in (64, 128):

@@ -89,6 +89,10 @@ class ApiError(Exception):
                 return cls("the server is being stopped", 503, code="stopping")
             case AsyncGpuError():
                 return cls(str(error), 500)
+            case HTTPException(status_code=404):  # as to clients that ask for /v1/responses
+                return cls(
+                    f"{error.detail}: this server has /v1/completions and /v1/chat/completions", 404
+                )
             case HTTPException():
                 return cls(error.detail, error.status_code)
             case ApiError():

@@ -229,7 +229,7 @@ def of(**asked: object) -> tuple[str, object]:
             400,
             "max_completion_tokens can't be 0",
         ),
-        ("/nowhere", None, 404, "Not Found"),
+        ("/v1/responses", {"input": "a"}, 404, "Not Found: this server has /v1/completions and"),
         (TEXT, None, 405, "Method Not Allowed"),
     ],
 )

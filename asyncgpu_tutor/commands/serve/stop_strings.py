@@ -29,14 +29,13 @@ class StopStrings:
         if found:
             self.met, self._held = True, ""
             return text[: min(found)]
-        whole = len(text)
         begun = [
             size
             for stop in self._stops
-            for size in range(1, min(len(stop), whole + 1))
+            for size in range(1, min(len(stop), len(text) + 1))
             if text.endswith(stop[:size])
         ]
-        sure = whole - max(begun, default=0)
+        sure = len(text) - max(begun, default=0)
         self._held = text[sure:]
         return text[:sure]
 

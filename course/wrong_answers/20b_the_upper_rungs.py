@@ -166,3 +166,18 @@ extern "C" __global__ void rows(int n, const float* x, float* y)
 # %% id=20b-attend cause="should be"
 # - float shrink = expf(top - higher), weight = expf(score - higher);
 # + float shrink = expf(higher - top), weight = expf(score - higher);
+
+
+# %% id=20b-attend cause="is nan"
+# - float top = -INFINITY, sum = 0.0f, out = 0.0f;
+# + float top = 0.0f, sum = 0.0f, out = 0.0f;
+
+
+# %% id=20b-attend cause="33 keys"
+# - float higher = fmaxf(top, score);
+# + float higher = 0.0f;
+
+
+# %% id=20b-rows cause="is nan"
+# - float v = x[i], higher = fmaxf(top, v);
+# + float v = x[i], higher = 0.0f;

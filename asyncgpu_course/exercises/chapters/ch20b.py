@@ -93,7 +93,7 @@ def check_rows(mine: Any, _model: Any) -> None:
 def check_attend(mine: Any, _model: Any) -> None:
     """Values by their weights, however large the scores, with one read of each key and value."""
     kernel = as_kernel(mine, "attend")
-    for n, scale, rising in ((20, 1, False), (20, 3, True), (1, 1, False), (33, 3, False)):
+    for n, scale, rising in ((20, 1, False), (20, 3, True), (33, 60, False), (1, -60, False)):
         q, k, v = (noise(n + i, rows, _WARP) for i, rows in enumerate((3, n, n)))
         scores = (q * np.float32(scale)).astype(np.float64) @ k.T
         if rising:  # each score of query 0 is larger than the last

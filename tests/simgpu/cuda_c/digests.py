@@ -2,7 +2,8 @@
 
 `digests.json` has digests of a GPU's results, which the interpreter must match where there is no GPU. On a GPU,
 after a change to the corpus: `python -m tests.simgpu.cuda_c.digests`. `costs.json` has what the kernels cost by
-our own model, so that a change of it is one that was meant: `python -m tests.simgpu.cuda_c.digests costs`.
+our own model, and `functions.json` what each function computes and costs, so that a change of it is one that was
+meant: `python -m tests.simgpu.cuda_c.digests costs`.
 """
 
 import hashlib
@@ -21,6 +22,7 @@ from simgpu.report.columns import annotate, render_columns
 from simgpu.report.kernel_report import KernelReport
 from simgpu.times import kernel_time
 
+from . import functions
 from .corpus import CASES, Case, arguments, launch_case, source
 from .gpu import INEXACT, UNORDERED, nvrtc, on_gpu
 
@@ -64,6 +66,7 @@ def record_costs() -> None:
     found = {f"{c.file}: {c.kernel}": cost(c, launch_case(c, arguments(c)).counts) for c in CASES}
     rows = [f"{json.dumps(name)}: {json.dumps(numbers)}" for name, numbers in found.items()]
     COSTS.write_text("{\n" + ",\n".join(rows) + "\n}\n")
+    functions.record()
 
 
 def main() -> None:

@@ -191,10 +191,12 @@ def _in_turn(
     out = np.empty(len(index), view.dtype)
     first = index[0]
     if isinstance(operation, np.ufunc) and len(index) > 1 and bool((index == first).all()):
-        # All are on one element, so the running result, rounded at each step, is what the turns give.
-        chain = operation.accumulate(np.concatenate((view[first : first + 1], part)))
+        # All are on one element, so the running result, rounded at each step, is what the turns give. Of its
+        # type, since NumPy would add up 32-bit integers in 64 bits, where they don't wrap around.
+        start = view[first : first + 1]
+        chain = operation.accumulate(np.concatenate((start, part)), dtype=view.dtype)
         view[first] = chain[-1]
-        return chain[:-1].astype(view.dtype)
+        return chain[:-1]
     for lanes in _rounds(index):
         where = index[lanes]
         old = out[lanes] = view[where]

@@ -25,14 +25,14 @@ class Bench:
 
     def run(
         self, queue: Queue, name: str, us: float, demand: float = 0.0, resource: Resource = "compute",
-        ready: float = 0.0, drain: float = 0.0, urgent: bool = False,
+        ready: float = 0.0, drain: float = 0.0, **more: bool,
     ) -> None:  # fmt: skip
         def end(start: float, stop: float, waited: float) -> None:
             self.spans[name] = (start, stop)
             if waited:
                 self.waited[name] = waited
 
-        work = ResourceDemand(us, demand, demand, drain, urgent=urgent)
+        work = ResourceDemand(us, demand, demand, drain, **more)
         self.engine.submit(queue, Command(resource, ready, begin=lambda: work, end=end))
 
     def event(self, queue: Queue) -> EngineEvent:

@@ -31,13 +31,13 @@ class StatementParser(DeclaratorParser):
         start = self.need("{")
         body: list[ast.Statement] = []
         self.type_names.append({})
-        using = dict(self.using)
+        using, opened = dict(self.using), set(self.opened)
         while not self.at("}"):
             if self.token.kind == "end":
                 self.fail("this block is never closed: '}' is missing", start.at)
             body.append(self.statement())
         self.type_names.pop()
-        self.using = using
+        self.using, self.opened = using, opened
         self.advance()
         return ast.Block(at=start.at, body=body)
 

@@ -184,6 +184,19 @@ def test_values(before: str, text: str, value: float | np.ndarray) -> None:
 
 WRONG, UNSUPPORTED = errors.KernelCompileError, errors.UnsupportedFeatureError
 FRIEND = "template <typename T> struct V { T a; friend __device__ int f(V v) { return 1; } };"
+# Of each form that can stand in front of a kernel, none opens a namespace.
+IN_FRONT = [
+    "struct Q { __device__ int m(); }; __device__ int Q::m() { return 1; }",
+    "struct Q { int q; __device__ Q(int v); }; __device__ Q::Q(int v) : q(v) {}",
+    "struct Q { int q; friend __device__ int see(Q o) { return o.q; } };",
+    "struct Q { int q; __device__ Q operator+(Q r) const { return Q{q + r.q}; } };",
+    "template <typename W> struct Q { W w; __device__ W m(); }; template <typename W> __device__ W Q<W>::m() { return w; }",
+    "template <typename W> __device__ W m(W w) { return w; }",
+    "namespace b { namespace c { const int L = 1; } }", "namespace b::c { const int L = 1; }", "namespace b = a;",
+    "inline namespace b { const int L = 1; }", "namespace { const int L = 1; }", 'extern "C" { __device__ int m(); }',
+    "typedef a::S Q;", "using Q = a::S;", "enum Q { L = 1 };", "enum class Q : int { L = 1 };", "__constant__ a::S c;",
+    "static_assert(a::K == 3);", "__device__ int m() { using namespace a; return K; }", "__device__ int m() { using a::K; return K; }",
+]  # fmt: skip
 TWO_K = "namespace a { const int K = 1; } namespace b { namespace c { } const int K = 2; }"
 REFUSED = [
     (CLASSES, "Three v; v[0] = 1; x[i] = v[1];", errors.UninitialisedReadError, r"'v'\.e\[1\]"),
@@ -206,6 +219,7 @@ REFUSED = [
     (SPACE, "o[i] = f();", WRONG, "'f' is not declared: write a::f"),
     (SPACE, "o[i] = K;", WRONG, "'K' is not declared: write a::K"),
     (SPACE, "o[i] = one;", WRONG, "'one' is not declared: write a::one"),
+    *((f"{SPACE} {form}\n", "o[i] = K;", WRONG, "write a::K") for form in IN_FRONT),
     (SPACE + "namespace b { const int L = 1; }", "o[i] = b::K;", WRONG, "write a::K"),
     (SPACE + "namespace b { const int L = 1; }", "b::S s;", WRONG, "write a::S"),
     (CLASSES, "Shape s; Square q = s;", WRONG, "no constructor that takes"),

@@ -121,6 +121,19 @@ def test_a_block_is_given_out_again_to_who_wants_that_size(host: Any) -> None:
     assert "malloc new" in [span.name for span in trace.spans if span.kind == "call"]
 
 
+def test_a_recording_closes_what_it_recorded_with(
+    devices: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from asyncgpu_tutor.devices.cuda.event_recorder import EventRecorder
+
+    closed = set[int]()
+    monkeypatch.setattr(EventRecorder, "close", lambda recorder: closed.add(id(recorder)))
+    with agt.using(devices[0]), agt.record(source="events"):
+        recorders = {id(device.journal.recorder) for device in devices if device.journal}
+        assert recorders and not closed
+    assert closed == recorders
+
+
 @pytest.mark.parametrize("told", [True, False])
 def test_a_block_that_others_had_is_given_out_once_their_streams_have_come_so_far(
     host: Any, told: bool, monkeypatch: pytest.MonkeyPatch

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import os
+import signal
 from collections.abc import Callable, Iterator
 from functools import partial, wraps
 from inspect import iscoroutinefunction, unwrap
@@ -60,6 +61,16 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
     if nextitem is not None and nextitem.path != item.path:
         gc.collect()
         gc.freeze()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def handlers() -> Iterator[None]:
+    """No file of tests leaves a handler of Ctrl-C behind, which the simulated device would tell of one."""
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    after = signal.getsignal(signal.SIGINT)
+    signal.signal(signal.SIGINT, before)
+    assert after in (before, signal.default_int_handler)  # some start where it is ignored
 
 
 LOOPS: dict[str, Callable[[Callable[[], Any]], object]] = {

@@ -262,10 +262,12 @@ def asked() -> Any:
     from asyncgpu_tutor.devices.simulated import SimDevice, SimMachine
 
     with agt.using(SimDevice(machine=SimMachine())), asyncio.Runner() as runner:
-        context = served()
-        here = runner.run(context.__aenter__())
-        yield lambda path, body, **options: runner.run(ask(here.port, path, body, **options))
-        runner.run(context.__aexit__(None, None, None))
+        # `runner.run` would handle SIGINT while it runs, and the server, which ends in another run than it
+        # began in, would give that handler back to this process.
+        context, run = served(), runner.get_loop().run_until_complete
+        here = run(context.__aenter__())
+        yield lambda path, body, **options: run(ask(here.port, path, body, **options))
+        run(context.__aexit__(None, None, None))
 
 
 def test_pages_of_the_web_cannot_use_it(asked: Any) -> None:

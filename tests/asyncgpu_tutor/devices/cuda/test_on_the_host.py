@@ -130,7 +130,8 @@ def test_a_recording_closes_what_it_recorded_with(
     monkeypatch.setattr(EventRecorder, "close", lambda recorder: closed.add(id(recorder)))
     with agt.using(devices[0]), agt.record(source="events"):
         recorders = {id(device.journal.recorder) for device in devices if device.journal}
-        assert recorders and not closed
+        assert recorders
+        assert not closed
     assert closed == recorders
 
 

@@ -13,6 +13,9 @@ def reduced(wiring: Wiring, ranks: int, nbytes: int) -> float:
     pairs = [(rank, (rank + 1) % ranks) for rank in range(ranks)]
     works = collective_works(wiring, H200, "all_reduce", pairs, nbytes)
     assert len({work.us for work in works}) == 1
+    assert {work.places for work in works} == {
+        wiring.link(0, 1).sms / H200.sms
+    }  # for as long as it takes
     return works[0].us
 
 

@@ -326,6 +326,21 @@ def test_a_mask_that_names_a_lane_which_is_absent(text: str) -> None:
     fault(errors.WarpError, "x[i] = __shfl_down_sync(0xffffffff, x[i], 20);", threads=24)
 
 
+@pytest.mark.parametrize(("kind", "text"), [
+    (BOUNDS, "if (i > 4) x[i + 64] = 1;"), (BOUNDS, "if (i > 4) o[i] = x[-1];"), (BOUNDS, "int a[5]; a[i] = 1;"),
+    (BOUNDS, "int a[5] = {}; o[i] = a[i];"), (BOUNDS, "__shared__ int s[5]; s[i] = 1;"), (BOUNDS, "o[i] = c[i / 5 * 2];"),
+    (BOUNDS, "if (i > 4) atomicAdd(o + 64, 1);"), (BOUNDS, "int* p = i < 5 ? o : nullptr; p[i] = 1;"),
+    (ALIGNED, "if (i > 4) *(double*)(x + 1) = 1;"), (ALIGNED, "double* p = (double*)(x + i / 5 % 2); o[i] = *p;"),
+    (errors.UninitialisedReadError, "int r; if (i < 5) r = 1; o[i] = r;"),
+    (errors.UninitialisedReadError, "int a[3]; if (i < 5) a[1] = 1; o[i] = a[1];"),
+    (errors.ReadOnlyError, "if (i > 4) ((int*)c)[0] = 3;"), (errors.DeviceAssertError, "assert(i < 5);"),
+    (errors.DivisionByZeroError, "o[i] = 1 / (i < 5);"), (errors.DivisionByZeroError, "o[i] = n % (i < 5);"),
+])  # fmt: skip
+def test_a_fault_names_the_first_of_its_threads(kind: type[errors.KernelFault], text: str) -> None:
+    site = fault(kind, text, before="__constant__ int c[2] = {1, 2};").site
+    assert (site.thread, site.block, site.line) == ((5, 0, 0), (0, 0, 0), 2)
+
+
 def test_a_kernel_that_never_ends() -> None:
     text, limits = HEAD + "while (n > 0) o[i] += 1; }", InterpreterLimits(step_budget=500)
     with pytest.raises(errors.RunawayKernelError) as caught:

@@ -39,7 +39,8 @@ MACROS = """#define N 4
     #define CAT(a, b) a##b
     #define SUM(first, ...) (first + ARGS(__VA_ARGS__))
     #define ARGS(a, b) (a * b)
-    #if N > 3 && defined(SQ) && !defined(NOPE) && (1 || 1 / 0) && (N ? 1 : 1 % 0)
+    #if N > 3 && defined(SQ) && !defined(NOPE) && (1 || 1 / 0) && (N ? 1 : 1 % 0) \\
+        && 9 - 3 - 2 == 4 && 100 / 5 / 2 == 10 && 17 % 10 % 4 == 3 && (1 << 2 << 1) == 8 && 1 - 2 * 2 == -3 && (7 & 3 ^ 1 | 8) == 10
     #define PICK 1
     #elif 1
     #define PICK 2

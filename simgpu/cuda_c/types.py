@@ -292,9 +292,8 @@ def numbers_in(ctype: CType, every: bool = True) -> int:
 def needs_memory(ctype: CType) -> bool:
     """Tell whether a value needs memory, as a struct does that holds an array or a union, at any depth."""
     if isinstance(ctype, Struct):
-        return ctype.union or any(
-            isinstance(f.type, ArrayType) or needs_memory(f.type) for f in ctype.fields
-        )
+        parts = [field.type for field in ctype.fields]
+        return ctype.union or any(isinstance(p, ArrayType) or needs_memory(p) for p in parts)
     return False
 
 

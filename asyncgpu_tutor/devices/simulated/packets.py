@@ -7,9 +7,7 @@ from simgpu.cuda_c.compile.builtins.common import arguments
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import typed_value
 from simgpu.cuda_c.compile.typed import Expr
-from simgpu.cuda_c.lockstep.masks import Mask
-from simgpu.cuda_c.lockstep.meter import Site
-from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.lockstep import Mask, Site, Team
 from simgpu.cuda_c.memory.global_region import GlobalRegion
 from simgpu.cuda_c.memory.pointers import MaskedAccess
 from simgpu.cuda_c.syntax.ast import CallExpr

@@ -15,7 +15,7 @@ from simgpu.cuda_c.compile.context import Context, Frame, ends
 from simgpu.cuda_c.compile.conversions import convert, decay, nodes, typed_value
 from simgpu.cuda_c.compile.form import Declare, Expansion, Followed
 from simgpu.cuda_c.compile.overloads import Functions, Invocation, resolve_overload
-from simgpu.cuda_c.compile.places import as_base, place_of, this_object, whole_object
+from simgpu.cuda_c.compile.places import as_base, hidden_object, place_of
 from simgpu.cuda_c.compile.statements import ADDRESS, sequence
 from simgpu.cuda_c.compile.typed import Class, Evaluate, Expr, Scope
 from simgpu.cuda_c.compile.variables import Origin, Variable
@@ -43,7 +43,7 @@ def call_expression(c: Context, node: ast.CallExpr, used: bool = True) -> Expr:
     own = c.scope.find(typed.INSIDE)
     owner = own.having(node.name) if isinstance(own, Class) else None
     if owner is not None:
-        return _call_in(c, node, owner, this_object(c, node.at))
+        return _call_in(c, node, owner, hidden_object(c, typed.THIS, node.at))
     if node.name in c.file.functions:
         functions = _seen(c, node)
         arguments = _arguments(c, node, functions, c.file.scope)
@@ -125,7 +125,9 @@ def _call_of_type(c: Context, node: ast.CallExpr, owner: ast.TypeName) -> Expr:
     having = None if known is None else known.having(node.name)
     if having is None:
         c.fail(node.at, f"'{types.spelled(ctype)}' has no member function '{node.name}'")
-    this = this_object(c, node.at) if node.object is None else place_of(c, node.object)
+    this = (
+        hidden_object(c, typed.THIS, node.at) if node.object is None else place_of(c, node.object)
+    )
     if this is not None and this.type != having.type and not c.derives(this.type, having.type):
         this = None
     return _call_in(c, node, having, this)
@@ -134,7 +136,7 @@ def _call_of_type(c: Context, node: ast.CallExpr, owner: ast.TypeName) -> Expr:
 def _call_in(c: Context, node: ast.CallExpr, known: Class, this: Expr | None) -> Expr:
     whole, mine = this, c.scope.find(typed.THIS)
     if this is not None and isinstance(mine, typed.Alias) and mine.expr.place is this.place:
-        whole = whole_object(c, this.at) or this
+        whole = hidden_object(c, typed.WHOLE, this.at) or this
     this = None if this is None else as_base(c, this, known.type)
     functions = known.methods[node.name]
     arguments = _arguments(c, node, functions, known.scope)

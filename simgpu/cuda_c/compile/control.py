@@ -133,7 +133,10 @@ class Control:
 
         def evaluate(t: Team, m: Mask) -> Mask | None:
             out = body(t, m)
-            _end(t, m, slots)
+            over = t.waiters.without(m) if t.apart else m  # the others wait inside of their scope
+            for slot in slots if over is not None else ():
+                if (place := t.slots[slot]) is not None:
+                    place.region.end(over)
             return out
 
         return evaluate
@@ -211,10 +214,16 @@ class Control:
     # -- leaving
 
     def _leave(self, step: form.Leave) -> Execute:
-        if step.exit is None or step.piece is None:
-            return _leaving(step.exit)
-        evaluate, point = self._computing(step.piece)
         target, slot = step.exit, step.slot
+        if target is None:
+            return _exiting
+        if step.piece is None:
+
+            def leave(t: Team, m: Mask) -> None:
+                t.left[target] = join(t.left[target], m)
+
+            return leave
+        evaluate, point = self._computing(step.piece)
 
         def execute(t: Team, m: Mask) -> Mask | None:
             t.meter.charge(point, m)
@@ -410,25 +419,8 @@ def _in_turn(body: Sequence[Execute], spans: Sequence[range]) -> Execute:
     return evaluate
 
 
-def _leaving(target: int | None) -> Execute:
-    def leave(t: Team, m: Mask) -> Mask | None:
-        if target is None:
-            t.exited = join(t.exited, m)
-        else:
-            t.left[target] = join(t.left[target], m)
-        return None
-
-    return leave
-
-
-def _end(t: Team, m: Mask, slots: Sequence[int]) -> None:
-    """Have variables in memory end, in the lanes that do not wait inside of their scope."""
-    for slot in slots:
-        place = t.slots[slot]
-        if place is not None:
-            over = t.waiters.without(m) if t.apart else m
-            if over is not None:
-                place.region.end(over)
+def _exiting(t: Team, m: Mask) -> None:
+    t.exited = join(t.exited, m)
 
 
 def expanded(step: form.Expansion, entry: Sequence[Execute], unset: Any, at: Position) -> Evaluate:

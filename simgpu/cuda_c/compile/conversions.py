@@ -15,7 +15,6 @@ from simgpu.cuda_c.compile.variables import Origin
 from simgpu.cuda_c.lockstep import Mask, Team
 from simgpu.cuda_c.lockstep.values import converter, select_lanes
 from simgpu.cuda_c.memory.access import NULL
-from simgpu.cuda_c.memory.mixed_region import mixed
 from simgpu.cuda_c.text.source import Position
 from simgpu.cuda_c.types import (
     BOOL,
@@ -170,7 +169,7 @@ def _convert_pointer(c: Context, expr: Expr, target: CType, at: Position, explic
 
         def is_set(t: Team, m: Mask) -> Any:
             ptr = run(t, m)
-            if mixed(ptr):
+            if ptr.mixed:
                 return t.launch.addresses.number(ptr) != 0
             return np.bool_(True) if ptr.region is not None else np.not_equal(ptr.address(), 0)
 

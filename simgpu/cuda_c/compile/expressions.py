@@ -7,22 +7,14 @@ from typing import Any
 import numpy as np
 
 from simgpu.cuda_c import types
-from simgpu.cuda_c.compile import braces, conversions, form
+from simgpu.cuda_c.compile import braces, conversions, form, places
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import typed_value
 from simgpu.cuda_c.compile.cuts import branched, done_before, kept
 from simgpu.cuda_c.compile.operators import binary_operation, common_type, operate
-from simgpu.cuda_c.compile.places import (
-    address_of,
-    as_base,
-    member_of,
-    place_asked,
-    place_of,
-    this_object,
-)
 from simgpu.cuda_c.compile.storage import in_lane_order, use_storage
 from simgpu.cuda_c.compile.type_names import names_in, resolve_type
-from simgpu.cuda_c.compile.typed import Evaluate, Expr, Number
+from simgpu.cuda_c.compile.typed import THIS, Evaluate, Expr, Number
 from simgpu.cuda_c.compile.variables import Origin
 from simgpu.cuda_c.lockstep import Mask, Team, split
 from simgpu.cuda_c.memory import access
@@ -54,7 +46,7 @@ def sizeof_expression(c: Context, node: ast.SizeOf, used: bool) -> Expr:
     if isinstance(node.operand, ast.TypeName):
         ctype = resolve_type(c, node.operand)
     else:
-        ctype = place_asked(c, node.operand).type
+        ctype = places.place_asked(c, node.operand).type
     number = types.align_of(ctype) if node.align else types.size_of(ctype)
     return conversions.constant(types.ULONG, number, node.at)
 
@@ -77,9 +69,8 @@ def cast(c: Context, node: ast.Cast, used: bool) -> Expr:
         c.unsupported(node.at, "casts to references are not supported")
     operand = c.expression(node.operand)
     if isinstance(target, types.Struct) and not isinstance(operand.type, types.Struct):
-        return braces.listed_values(
-            c, ast.Braces(at=node.at, items=[node.operand], type=node.type), target
-        )
+        items = ast.Braces(at=node.at, items=[node.operand], type=node.type)
+        return braces.listed_values(c, items, target)
     source = operand.type
     static = node.style == "static_cast"
     if static and isinstance(target, types.Pointer) and isinstance(source, types.Pointer):
@@ -94,9 +85,9 @@ def cast(c: Context, node: ast.Cast, used: bool) -> Expr:
 def unary(c: Context, node: ast.Unary, used: bool) -> Expr:
     """Compile a prefix operator."""
     if node.op == "*":
-        return use_storage(c, place_of(c, node))
+        return use_storage(c, places.place_of(c, node))
     if node.op == "&":
-        return address_of(c, node)
+        return places.address_of(c, node)
     operand = c.expression(node.operand)
     if isinstance(operand.type, types.Struct):
         found = c.rules.overloaded(c, f"operator{node.op}", [operand], node.at)
@@ -219,10 +210,9 @@ def qualified(c: Context, node: ast.Qualified, used: bool) -> Expr:
     ctype = resolve_type(c, node.owner)
     found = names_in(c, ctype, node.owner).names.get(node.name)
     if isinstance(ctype, types.Struct) and ctype.member(node.name) is not None:
-        this = this_object(c, node.at)
+        this = places.hidden_object(c, THIS, node.at)
         if this is not None:
-            return member_of(c, as_base(c, this, ctype), node)
+            return places.member_of(c, places.as_base(c, this, ctype), node)
     if not isinstance(found, Number):
         c.fail(node.at, f"'{types.spelled(ctype)}' has no constant '{node.name}'")
-    known = found.expr
-    return Expr(known.type, known.run, node.at, known.node, constant=known.constant)
+    return found.at(node.at)

@@ -13,7 +13,7 @@ add up, `cost.walk` what each step is charged. `control` turns it into closures,
 A step that is a `IRValue` stands for a value. Other steps name it as a part, so that a pass can ask what it
 found out about it. How a value is computed, its `Expr` knows, because passes about order and cost needn't;
 a `BasicBlock` of straight code has the closure that computes all of it. A block has a `point`, an access a
-site, and closures that run report which points and sites they pass (`lockstep.meter`). So costs can be kept
+site, and closures that run report which points and sites they pass (`Team.meter`). So costs can be kept
 out of what computes values.
 """
 

@@ -11,7 +11,7 @@ import numpy as np
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import constant
 from simgpu.cuda_c.compile.form import IRValue
-from simgpu.cuda_c.compile.templates import bind_template, specialised
+from simgpu.cuda_c.compile.overloads import bind_template, specialised
 from simgpu.cuda_c.compile.type_names import identity, pointer_type, resolve_type
 from simgpu.cuda_c.compile.typed import Expr, Number, Scope, Target, TypeBinding
 from simgpu.cuda_c.syntax.ast import DeclRefExpr, FunctionDecl

@@ -13,7 +13,6 @@ from simgpu.cuda_c.compile.form import Operation
 from simgpu.cuda_c.compile.typed import Evaluate, Expr
 from simgpu.cuda_c.lockstep import Mask, Team, varies
 from simgpu.cuda_c.lockstep.values import COMPARISONS, BinaryFunction, arithmetic
-from simgpu.cuda_c.memory.mixed_region import mixed
 from simgpu.cuda_c.memory.pointers import Ptr
 from simgpu.cuda_c.text.source import Position
 from simgpu.cuda_c.types import (
@@ -32,7 +31,7 @@ from simgpu.cuda_c.types import (
     spelled,
     usual_type,
 )
-from simgpu.errors import DivisionByZeroError, KernelFault
+from simgpu.errors import DivisionByZeroError
 
 _INTEGER_ONLY = {"%", "&", "|", "^", "<<", ">>"}
 
@@ -145,8 +144,6 @@ def _divide(
         divisor = b(t, m)
         zero = np.equal(m.take(divisor), 0)
         if np.count_nonzero(zero):
-            if t.turns:  # of which it is not known which one fails first
-                t.fault(KernelFault, at, None, "divides by zero in one of several turns")
             lane = int(m.index[int(np.argmax(np.broadcast_to(zero, (m.n,))))])
             text = "divides an integer by zero, which a GPU answers with an arbitrary value"
             t.fault(DivisionByZeroError, at, lane, text)
@@ -244,7 +241,7 @@ def _compare_pointers(c: Context, op: str, left: Expr, right: Expr, at: Position
         p, q = a(t, m), b(t, m)
         if p.region is q.region:
             out = function(p.address(), q.address())
-        elif op in ("==", "!=") and not mixed(p) and not mixed(q):
+        elif op in ("==", "!=") and not p.mixed and not q.mixed:
             return np.bool_(op == "!=")
         else:
             addresses = t.launch.addresses

@@ -86,15 +86,15 @@ def _name(c: Context, node: ast.DeclRefExpr) -> typed.Expr:
     if isinstance(found, Variable):
         return storage.read_variable(c, found, node.at)
     if isinstance(found, typed.Number):
-        known = found.expr
-        return typed.Expr(known.type, known.run, node.at, known.node, constant=known.constant)
+        return found.at(node.at)
     if isinstance(found, typed.Alias):
         known, place = found.expr, found.expr.place
         return known if place is None else storage.read_place(c, place, known.type, node.at)
     if isinstance(found, typed.Shorthand):
         return place_of(c, found.node)
     if node.name == "this" and c.scope.find(typed.THIS) is not None:
-        return address_of(c, ast.Unary(at=node.at, op="&", operand=_this(node.at)))
+        this = ast.DeclRefExpr(at=node.at, name=typed.THIS)
+        return address_of(c, ast.Unary(at=node.at, op="&", operand=this))
     if isinstance(found, typed.Refused):
         raise found.error
     if found is not None:
@@ -115,19 +115,10 @@ def _name(c: Context, node: ast.DeclRefExpr) -> typed.Expr:
     _unknown(c, node)
 
 
-def _this(at: Position) -> ast.DeclRefExpr:
-    return ast.DeclRefExpr(at=at, name=typed.THIS)
-
-
-def this_object(c: Context, at: Position) -> typed.Expr | None:
-    """The object whose function is being compiled."""
-    return None if c.scope.find(typed.THIS) is None else _name(c, _this(at))
-
-
-def whole_object(c: Context, at: Position) -> typed.Expr | None:
-    """The object whose base is the one whose function is being compiled, if it is a base."""
-    found = c.scope.find(typed.WHOLE)
-    return None if found is None else _name(c, ast.DeclRefExpr(at=at, name=typed.WHOLE))
+def hidden_object(c: Context, name: str, at: Position) -> typed.Expr | None:
+    """The object whose function is being compiled (`THIS`), or the one that it is the base of (`WHOLE`)."""
+    found = c.scope.find(name)
+    return None if found is None else _name(c, ast.DeclRefExpr(at=at, name=name))
 
 
 def _downcast(c: Context, node: ast.Expression) -> typed.Expr | None:
@@ -138,14 +129,13 @@ def _downcast(c: Context, node: ast.Expression) -> typed.Expr | None:
     this = cast.operand
     if cast.type.reference and isinstance(this, ast.Unary) and this.op == "*":
         this = this.operand
-    whole = whole_object(c, node.at)
+    whole = hidden_object(c, typed.WHOLE, node.at)
     if whole is None or not isinstance(this, ast.DeclRefExpr) or this.name != "this":
         return None
     target = type_names.resolve_type(c, cast.type)
     target = target.target if isinstance(target, types.Pointer) else target
-    return (
-        as_base(c, whole, target) if c.derives(whole.type, target) or whole.type == target else None
-    )
+    known = whole.type == target or c.derives(whole.type, target)
+    return as_base(c, whole, target) if known else None
 
 
 def _unknown(c: Context, node: ast.DeclRefExpr) -> NoReturn:
@@ -334,7 +324,7 @@ def _row(
 
 def _dereference(c: Context, node: ast.Unary) -> typed.Expr:
     if isinstance(node.operand, ast.DeclRefExpr) and node.operand.name == "this":
-        this = this_object(c, node.at)
+        this = hidden_object(c, typed.THIS, node.at)
         if this is not None:
             return this
     whole = _downcast(c, node)

@@ -10,7 +10,7 @@ from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from simgpu.cuda_c.compile import templates, type_names, typed
+from simgpu.cuda_c.compile import overloads, type_names, typed
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.syntax.declarators import DeclaratorParser
@@ -191,7 +191,7 @@ def _bound(
     c.file.source = source
     bound = map(scope.names.get, [p.name for p in function.template])
     arguments = [b for b in bound if isinstance(b, typed.Given)]
-    chosen = templates.specialised(c, function, scope, kernels, at)
+    chosen = overloads.specialised(c, function, scope, kernels, at)
     return chosen, scope, f"<{type_names.spelled_arguments(c, arguments)}>"
 
 
@@ -210,9 +210,8 @@ def _told_apart(c: Context, found: Sequence[_Found], params: Sequence[ast.Param]
         return function, scope, name
     lines = ", ".join(str(f.at.line) for f, *_ in found)
     which = f"say which, as in '{next(iter(forms))}'" if forms else "none takes these parameters"
-    raise UnsupportedFeatureError(
-        f"{c.file.source.filename} has several kernels '{found[0][0].name}' (lines {lines}): {which}"
-    )
+    several = f"several kernels '{found[0][0].name}' (lines {lines})"
+    raise UnsupportedFeatureError(f"{c.file.source.filename} has {several}: {which}")
 
 
 def _no_kernel(c: Context, name: str) -> NoReturn:

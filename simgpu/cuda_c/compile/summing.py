@@ -26,9 +26,8 @@ from simgpu.cuda_c.types import Scalar
 from simgpu.errors import KernelFault
 
 LANES = 16384  # threads times turns that are computed at once, at most
-_OFTEN = (
-    64  # of so many parts of the budget of steps, a loop takes one before it is asked for its end
-)
+# Of so many parts of the budget of steps, a loop takes one before it is asked for its end.
+_OFTEN = 64
 _DOUBLINGS = 128  # turns in which any whole number is 0 or beyond its type, times or by 2
 LEAST = 4  # turns for which it is worth it to compute them at once
 # Operators whose operands may have a row for each turn; a division looks at each lane.

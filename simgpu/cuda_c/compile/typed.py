@@ -89,6 +89,11 @@ class Number:
 
     expr: Expr
 
+    def at(self, place: Position) -> Expr:
+        """The number, where it is named."""
+        known = self.expr
+        return Expr(known.type, known.run, place, known.node, constant=known.constant)
+
 
 @dataclass
 class Alias:

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from simgpu.cuda_c.compile import form
 from simgpu.cuda_c.compile.form import Instruction, IRValue, Loop
 from simgpu.cuda_c.compile.variables import Variable
-from simgpu.cuda_c.lockstep.meter import Site
+from simgpu.cuda_c.lockstep import Site
 from simgpu.cuda_c.lockstep.waiting_threads import ENDLESS, NOWHERE
 from simgpu.cuda_c.syntax.names import grown
 from simgpu.cuda_c.text.source import Source

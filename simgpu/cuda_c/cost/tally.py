@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.cost.charges import ADDED, OF_LANES, OF_WARPS, Charge, Costs
 from simgpu.cuda_c.cost.counts import Counts, LineCounts
-from simgpu.cuda_c.lockstep.masks import WARP, Mask, ThreadLayout, varies
-from simgpu.cuda_c.lockstep.meter import Site
+from simgpu.cuda_c.lockstep import WARP, Mask, Site, varies
+from simgpu.cuda_c.lockstep.masks import ThreadLayout
 
 _SECTOR = 32  # bytes; the unit in which L2 and DRAM move data (CUDA C++ Best Practices Guide)
 ROWS = len(ADDED)

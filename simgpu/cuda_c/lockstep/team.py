@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simgpu.cuda_c.lockstep import waiting_threads
-from simgpu.cuda_c.lockstep.masks import Mask, ThreadLayout, varies
-from simgpu.cuda_c.lockstep.meter import Site
+from simgpu.cuda_c.lockstep.masks import Mask, ThreadLayout, by_lane, varies
 from simgpu.cuda_c.text.source import Position, Source, shortened
 from simgpu.errors import FaultSite, KernelFault, RunawayKernelError
 from simgpu.interrupts import Held, end_if_told
@@ -41,6 +40,29 @@ _STUCK = {
         "where the simulated device cannot let others go on: give its result to a variable first"
     ),
 }
+
+
+@dataclass
+class Site:
+    """One load or store in the source: where messages point, and under what number it is counted.
+
+    Two `volatile` accesses do not race, since threads signal each other by them; and `relaxed` reads are not
+    checked, because they are in a compare-and-swap loop. A read `polls` if it is in a loop that waits by
+    it. What is `packed` is moved byte by byte. The `scope` of an atomic is 1 for its block alone, or 2 for
+    the device; it `waits` if its result is needed. The two of a copy that goes on by itself are `apart` from
+    their thread.
+    """
+
+    index: int
+    at: Position
+    write: bool = False
+    volatile: bool = False
+    packed: bool = False
+    relaxed: bool = False
+    polls: bool = False
+    scope: int = 0
+    waits: bool = False
+    apart: bool = False
 
 
 @dataclass(frozen=True)
@@ -207,9 +229,8 @@ class Team:
         self.fetched: NDArray[np.int64] | None = None
         self.lanes: Lanes | None = None
         self.phases: Phases | None = None  # its barriers that have phases, once there is one
-        self.heard: NDArray[np.int64] | None = (
-            None  # who wrote what each lane polled last, and when
-        )
+        # Who wrote what each lane polled last, and when.
+        self.heard: NDArray[np.int64] | None = None
         self.shared: dict[Any, SharedRegion] = {}  # memories that a block has in common
         bx, by, bz = launch.block
         t = layout.linear
@@ -249,6 +270,11 @@ class Team:
         if base is None:
             base = self._scaled_blocks[stride] = self.layout.block * stride
         return base
+
+    def met_at(self, lanes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """When these lanes last met all of their block, and all of their warp."""
+        block, warp = (by_lane(x, self.layout.lanes) for x in (self.block_time, self.warp_time))
+        return block[lanes], warp[lanes]
 
     @cached_property
     def waiters(self) -> waiting_threads.Waiters:

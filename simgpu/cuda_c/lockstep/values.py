@@ -92,40 +92,27 @@ COMPARISONS: dict[str, Any] = {
 
 def arithmetic(op: str, kind: Scalar) -> BinaryFunction:
     """`+ - * / % & | ^ << >>` on two values of type `kind`; division by zero is not tested here."""
-    if kind is HALF:
-        return _half(op)
-    if op == "/" and not kind.is_float:
-        return _divide(kind)
-    return _ARITHMETIC[op]
-
-
-def _half(op: str) -> BinaryFunction:
-    # This is the correctly rounded result for + - * /, since float32 has more than twice the precision
-    # of float16.
     ufunc = _ARITHMETIC[op]
-    return lambda a, b: ufunc(a, b, dtype=np.float32).astype(np.float16)
+    if kind is HALF:
+        # Correctly rounded for + - * /, since float32 has more than twice the precision of float16.
+        return lambda a, b: ufunc(a, b, dtype=np.float32).astype(np.float16)
+    if op != "/" or kind.is_float:
+        return ufunc
+    return np.floor_divide if kind.kind == "uint" else _quotient
 
 
-def _divide(kind: Scalar) -> BinaryFunction:
-    if kind.kind == "uint":
-        return np.floor_divide
-
-    def evaluate(a: LaneValue, b: LaneValue) -> LaneValue:
-        quotient = np.floor_divide(a, b)
-        # NumPy rounds down, C towards zero: they differ where the signs do and something is left.
-        apart = (a < 0) != (b < 0)
-        return (
-            quotient + (apart & (np.remainder(a, b) != 0)) if np.count_nonzero(apart) else quotient
-        )
-
-    return evaluate
+def _quotient(a: LaneValue, b: LaneValue) -> LaneValue:
+    quotient = np.floor_divide(a, b)
+    # NumPy rounds down, C towards zero: they differ where the signs do and something is left.
+    apart = (a < 0) != (b < 0)
+    return quotient + (apart & (np.remainder(a, b) != 0)) if np.count_nonzero(apart) else quotient
 
 
 def fused(kind: Scalar) -> Callable[[LaneValue, LaneValue, LaneValue], LaneValue]:
     """`a * b + c` rounded once, as the GPU's FFMA and DFMA do it."""
-    if kind is FLOAT or kind is HALF:
-        return _fused_float if kind is FLOAT else _fused_half
-    return _fused_double
+    if kind is HALF:
+        return _fused_half
+    return _fused_float if kind is FLOAT else _fused_double
 
 
 def _fused_float(a: LaneValue, b: LaneValue, c: LaneValue) -> LaneValue:

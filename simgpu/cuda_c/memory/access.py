@@ -7,17 +7,13 @@ from math import gcd
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simgpu.cuda_c import types
-from simgpu.cuda_c.lockstep.masks import Mask, varies
-from simgpu.cuda_c.lockstep.meter import Site
-from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.lockstep import Mask, Site, Team, varies
 from simgpu.cuda_c.lockstep.values import select_lanes
 from simgpu.cuda_c.memory.holes import Holed, merged_holes, missing_in, present
-from simgpu.cuda_c.memory.mixed_region import MixedRegion, region_of
 from simgpu.cuda_c.memory.names import report_misaligned
-from simgpu.cuda_c.memory.pointers import MaskedAccess, Ptr, Region
+from simgpu.cuda_c.memory.pointers import MaskedAccess, Pointed, Ptr, one_region, region_of
 
 NULL = Ptr(None, 0, 1, 0, "nullptr")
 
@@ -32,10 +28,9 @@ def fetch(team: Team, mask: Mask) -> None:
 def words_of(team: Team, mask: Mask, ptr: Ptr) -> Any:
     """The addresses of words as numbers (`messages`). Of shared memory, each block has its own."""
     words = np.asarray(mask.take(team.launch.addresses.number(ptr))).view(np.int64)
-    choices = [(mask.bits, ptr.region, "")]
-    if isinstance(ptr.region, MixedRegion):  # in some lanes it may be null, such as those that wait
-        choices = ptr.region.choices
-    for bits, region, _ in choices:
+    for bits, region, _ in ptr.choices(
+        mask
+    ):  # in some lanes it may be null, such as those that wait
         if getattr(region, "shared", False):
             own = 1 + team.layout.numbers[team.layout.block[mask.index]] << 42
             words = np.where(bits[mask.index], words ^ own, words)
@@ -68,15 +63,14 @@ def load_lanes(
     if isinstance(ctype, types.Scalar):
         return region.load(MaskedAccess(team, mask, ptr, ctype, site, ctype.size, copied=copied))
     if isinstance(ctype, types.Pointer):
-        return _load_pointer(team, mask, ptr, ctype, site, 8)
+        number = region.load(MaskedAccess(team, mask, ptr, types.ULLONG, site, 8))
+        return _pointed(team, mask, number, ctype, site)
     out: list[Any] = []
     lacking: Any = mask.bits
     for leaf, place, size in _pieces_of(team, mask, ptr, ctype, site):
         far = isinstance(leaf, types.Pointer)
-        one = MaskedAccess(
-            team, mask, place, types.ULLONG if far else leaf, site, size, copied=True
-        )
-        found = region.load(one)
+        kind = types.ULLONG if far else leaf
+        found = region.load(MaskedAccess(team, mask, place, kind, site, size, copied=True))
         missing = missing_in(found)
         lacking = False if missing is None else lacking & missing
         out.append(_pointed(team, mask, found, leaf, site) if far else found)
@@ -86,14 +80,6 @@ def load_lanes(
         kind = types.ULLONG if isinstance(leaf, types.Pointer) else leaf
         region.load(MaskedAccess(team, mask, place, kind, site, size))  # which fails
     return out
-
-
-def _load_pointer(
-    team: Team, mask: Mask, ptr: Ptr, ctype: types.Pointer, site: Site, wide: int
-) -> Ptr:
-    region = region_of(team, mask, ptr, site)
-    number = region.load(MaskedAccess(team, mask, ptr, types.ULLONG, site, wide))
-    return _pointed(team, mask, number, ctype, site)
 
 
 def _pointed(team: Team, mask: Mask, number: Any, ctype: types.Pointer, site: Site) -> Ptr:
@@ -188,7 +174,7 @@ def merge(mask: Mask, new: Any, old: Any) -> Any:
             return list(parts)
         return [merge_member(mask, a, b) for a, b in zip(parts, old, strict=True)]
     if isinstance(new, Ptr):
-        return new if old is None else _merge_pointers(mask.bits, new, old)
+        return new if old is None else _merge_pointers(mask, new, old)
     if old is None:
         return new
     uniform = not varies(new) and not varies(old)
@@ -205,33 +191,28 @@ def merge_member(mask: Mask, new: Any, old: Any) -> Any:
     return out
 
 
-def _merge_pointers(bits: NDArray[np.bool_], new: Ptr, old: Ptr) -> Ptr:
+def _merge_pointers(mask: Mask, new: Ptr, old: Ptr) -> Ptr:
     if new is old:
         return new
+    bits = mask.bits
     if new.region is old.region and new.stride == old.stride and new.base == old.base:
         uniform = not varies(new.offset) and not varies(old.offset)
         if uniform and new.offset == old.offset:
             return new
-        return Ptr(
-            new.region, select_lanes(bits, new.offset, old.offset), new.stride, new.base, new.name
-        )
+        offset = select_lanes(bits, new.offset, old.offset)
+        return Ptr(new.region, offset, new.stride, new.base, new.name)
     unit = gcd(new.stride, old.stride, new.base, old.base) or 1
     offset = select_lanes(bits, new.address(), old.address()) // unit
     if new.region is old.region:
         return Ptr(new.region, offset, unit, 0, new.name)
-    choices: dict[tuple[int, str], tuple[NDArray[np.bool_], Region | None, str]] = {}
+    choices: dict[tuple[int, str], Pointed] = {}
     for chosen, ptr in ((bits, new), (~bits, old)):
-        known: list[tuple[NDArray[np.bool_], Region | None, str]] = [(chosen, ptr.region, ptr.name)]
-        if isinstance(ptr.region, MixedRegion):
-            known = ptr.region.choices
-        for theirs, region, name in known:
-            both = theirs & chosen
-            key = id(region), name
+        for theirs, region, name in ptr.choices(mask):
+            both, key = chosen if not ptr.mixed else theirs & chosen, (id(region), name)
             if key in choices:
                 both = both | choices[key][0]
             if both.any():
                 choices[key] = both, region, name
-    if len(choices) == 1:
-        ((_, region, name),) = choices.values()
-        return Ptr(region, offset, unit, 0, name)
-    return Ptr(MixedRegion(list(choices.values())), offset, unit, 0, new.name)
+    region = one_region([*choices.values()])
+    name = new.name if len(choices) > 1 else next(iter(choices))[1]
+    return Ptr(region, offset, unit, 0, name)

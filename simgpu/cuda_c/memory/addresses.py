@@ -13,13 +13,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.cuda_c.lockstep.masks import Mask, varies
-from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.lockstep import Mask, Team, varies
 from simgpu.cuda_c.lockstep.values import select_lanes
 from simgpu.cuda_c.memory.allocation import GlobalMemory
 from simgpu.cuda_c.memory.local_region import LocalRegion
-from simgpu.cuda_c.memory.mixed_region import ForeignRegion, MixedRegion
-from simgpu.cuda_c.memory.pointers import Ptr, Region
+from simgpu.cuda_c.memory.pointers import (
+    ForeignRegion,
+    MixedRegion,
+    Pointed,
+    Ptr,
+    Region,
+    one_region,
+)
 from simgpu.cuda_c.text.source import Position
 from simgpu.errors import KernelFault
 
@@ -93,7 +98,7 @@ class Addresses:
         whole: NDArray[np.int64] = number.view(np.int64)
         offset = whole.copy()
         todo = mask.bits.copy()
-        choices: dict[int, tuple[NDArray[np.bool_], Region | None, str]] = {}
+        choices: dict[int, Pointed] = {}
         while todo.any():
             first = int(whole[todo.argmax()])
             region, name, start = self._found(first)
@@ -116,10 +121,8 @@ class Addresses:
         if (at_all == at_all[0]).all():
             offset = np.int64(at_all[0])  # as those of a local variable mostly are
         unit = 1 if (at_all % step).any() else step
-        _, region, name = next(iter(choices.values()))
-        if len(choices) > 1:
-            region = MixedRegion(list(choices.values()))
-        return Ptr(region, offset // unit, unit, 0, name)
+        found = [*choices.values()]
+        return Ptr(one_region(found), offset // unit, unit, 0, found[0][2])
 
     def _same(self, numbers: NDArray[np.int64], first: int) -> NDArray[np.bool_]:
         """The lanes whose numbers are of the same memory as `first`, in the same way."""

@@ -24,14 +24,12 @@ down, or an owner whose number is given to another one while there are marks of 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.cuda_c.lockstep.masks import Mask, by_lane, varies
-from simgpu.cuda_c.lockstep.meter import Site
-from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.lockstep import Mask, Team, by_lane, varies
 from simgpu.cuda_c.memory.pointers import MaskedAccess
 from simgpu.errors import RaceError
 
@@ -57,37 +55,35 @@ class CopyMarks:
         self.parts = 0  # of a block's memory, those to which copies may be under way (`near`)
 
 
+@dataclass
+class OwnedCopy:
+    """Who counts a copy, for each of its lanes, or for all of a team."""
+
+    owners: NDArray[np.int64]
+    groups: NDArray[np.int64]
+    writers: NDArray[np.int64]  # the threads that are known to have written once it has arrived
+
+    def of(self, rows: NDArray[Any]) -> OwnedCopy:
+        """The part of it that some rows are."""
+        return OwnedCopy(self.owners[rows], self.groups[rows], self.writers[rows])
+
+
 @dataclass(eq=False)
 class Flight:
     """One copy by several lanes, a row each."""
 
-    team: Team
+    access: MaskedAccess  # by which it started
     region: ByteRegion
-    site: Site
-    name: str  # of the memory, where it is written to
     words: NDArray[np.int64]
     lanes: NDArray[np.int64]
-    owners: NDArray[np.int64]
-    groups: NDArray[np.int64]
-    writers: NDArray[np.int64]  # the threads that are known to have written once it has arrived
+    by: OwnedCopy
     parts: int
-    reads: bool = (
-        False  # whether this is the reading half of a copy, of which only the source matters
-    )
+    reads: bool  # whether this is the reading half of a copy, of which only the source matters
 
-    def of(self, bits: NDArray[np.bool_]) -> Flight:
+    def of(self, rows: NDArray[np.bool_]) -> Flight:
         """The part of it that some rows are."""
-        names = "words", "lanes", "owners", "groups", "writers"
-        return replace(self, **{name: getattr(self, name)[bits] for name in names})
-
-
-@dataclass
-class OwnedCopy:
-    """Who counts a copy that is being started, for each lane of its team."""
-
-    owners: NDArray[np.int64]
-    groups: NDArray[np.int64]
-    writers: NDArray[np.int64]
+        part = {"words": self.words[rows], "lanes": self.lanes[rows], "by": self.by.of(rows)}
+        return replace(self, **part)
 
 
 class Copies:
@@ -127,8 +123,11 @@ class Copies:
 
     def own(self, team: Team, kind: int) -> OwnedCopy:
         """The owners that the lanes of a team are, for copies of a kind that they start now."""
-        mine = self.threads(team) + kind * team.layout.lanes + team.layout.index
+        mine = self._mine(team, team.layout.index, kind)
         return OwnedCopy(mine, self.committed[mine] + 1, team.thread_id)
+
+    def _mine(self, team: Team, lanes: NDArray[np.int64], kind: int) -> NDArray[np.int64]:
+        return self.threads(team) + kind * team.layout.lanes + lanes
 
     def fenced(self, team: Team) -> NDArray[np.int64]:
         """When each lane last had a fence between what it writes and what copies read."""
@@ -140,47 +139,39 @@ class Copies:
 
     def commit(self, team: Team, mask: Mask, kind: int = OWN) -> None:
         """These lanes close a group: all copies that they have started since the last one."""
-        mine = self.threads(team) + kind * team.layout.lanes + mask.index
+        mine = self._mine(team, mask.index, kind)
         self.committed[mine] += 1
         if kind == OWN and team in self._closed:
             closed, filled = self._closed[team]
-            warps = team.layout.warp[mask.index]
             here = np.flatnonzero(filled & mask.warps)
-            groups = np.zeros(team.layout.warps, np.int64)
-            np.maximum.at(groups, warps, self.committed[mine])
-            closed[here, groups[here] % _KEPT_GROUPS] = team.meter.progress()[here]
+            place = here, _last(mask, self.committed[mine])[here]
+            closed[place] = team.meter.progress()[here]
             filled[here] = False
 
     def wait_prior(self, team: Team, mask: Mask, left: Any, kind: int = OWN) -> None:
         """These lanes wait until at most so many of their last groups are under way."""
-        mine = self.threads(team) + kind * team.layout.lanes + mask.index
+        mine = self._mine(team, mask.index, kind)
         arrived = np.maximum(self.done[mine], self.committed[mine] - mask.take(left))
         if (arrived > self.done[mine]).any():
-            if kind == OWN and team in self._closed:
-                self._pay(team, mask, arrived)
+            if kind == OWN and team in self._closed:  # what is left of their trips is paid for
+                closed = self._closed[team][0]
+                place = np.arange(team.layout.warps), _last(mask, arrived)
+                team.meter.late(mask.warps, closed[place])
+                closed[place] = np.where(mask.warps, -np.inf, closed[place])
             self.done[mine] = arrived
             self.land(team)
-
-    def _pay(self, team: Team, mask: Mask, arrived: NDArray[np.int64]) -> None:
-        """Charge the warps that wait with what is left of the trips of their copies."""
-        closed, layout = self._closed[team][0], team.layout
-        groups = np.zeros(layout.warps, np.int64)
-        np.maximum.at(groups, layout.warp[mask.index], arrived)
-        place = np.arange(layout.warps), groups % _KEPT_GROUPS
-        team.meter.late(mask.warps, closed[place])
-        closed[place] = np.where(mask.warps, -np.inf, closed[place])
 
     def land(self, team: Team) -> None:
         """Tell the race detector of the copies that have arrived now."""
         team.clock += 1
-        mine = [flight for flight in self.under_way if flight.team is team]
-        rest = [flight for flight in self.under_way if flight.team is not team]
+        mine = [flight for flight in self.under_way if flight.access.team is team]
+        rest = [flight for flight in self.under_way if flight.access.team is not team]
         touched: dict[int, ByteRegion] = {}
         for flight in mine:
-            here = flight.groups <= self.done[flight.owners]
+            here = flight.by.groups <= self.done[flight.by.owners]
             if here.any():
                 landed = flight if here.all() else flight.of(here)
-                writers = np.repeat(landed.writers, landed.words.shape[1])
+                writers = np.repeat(landed.by.writers, landed.words.shape[1])
                 land = flight.region.left if flight.reads else flight.region.landed
                 land(team, landed.words.reshape(-1), writers, flight.parts)
                 touched[id(flight.region)] = flight.region
@@ -198,17 +189,18 @@ class Copies:
         lanes = team.layout.lanes
         last = self._first.get(team, 0) + BULK_WRITTEN * lanes
         for flight in self.under_way:
-            if flight.team is team and not last <= int(flight.owners[0]) < last + lanes:
+            owner, access = int(flight.by.owners[0]), flight.access
+            if access.team is team and not last <= owner < last + lanes:
                 lane, word = int(flight.lanes[0]), int(flight.words[0, 0])
-                text = _element(flight.region, flight.name, word)
-                why = self._why(team, lane, int(flight.owners[0]), int(flight.groups[0]))
+                text = _element(flight.region, access.name, word)
+                why = self._why(team, lane, owner, int(flight.by.groups[0]))
                 way = "from" if flight.reads else "to"
                 what = (
                     f"ends while its asynchronous copy {way} {text} is under way, {why}. By then the memory "
                     "may be another block's"
                 )
-                team.fault(RaceError, flight.site.at, lane, what)
-        self.under_way = [flight for flight in self.under_way if flight.team is not team]
+                team.fault(RaceError, access.site.at, lane, what)
+        self.under_way = [one for one in self.under_way if one.access.team is not team]
         self._fenced.pop(team, None)
         self._closed.pop(team, None)
         first = self._first.pop(team, None)
@@ -219,53 +211,40 @@ class Copies:
 
     # -- what memory asks
 
-    def copy_to(self, region: ByteRegion, a: MaskedAccess, near: int) -> None:
-        """Lanes start to copy to a place in a region; `near` are the parts that it is in."""
+    def start(self, region: ByteRegion, a: MaskedAccess, near: int, reads: bool) -> None:
+        """Lanes start to copy to a place in a region; or if it `reads`, from one that others may write to.
+
+        `near` are the parts of the memory in which others have to look out for it.
+        """
         if not a.wide:  # another number of a copy that was marked with its first one
             return
         words = _words(a, a.wide)
-        self._refuse(region, a, words, "starts another asynchronous copy to", True)
-        bound = self._bound(a)
+        if not reads:
+            self._refuse(region, a, words, "starts another asynchronous copy to", True)
+        by = self._by(a)
         marks = region.marks = region.marks or CopyMarks(region)
-        marks.into[words] = (bound.owners << _BITS | bound.groups)[:, None]
+        if reads and marks.out_of is None:
+            marks.out_of = np.zeros(marks.words, np.int64)
+        known = marks.out_of if reads and marks.out_of is not None else marks.into
+        known[words] = (by.owners << _BITS | by.groups)[:, None]
         marks.parts |= near
-        flight = Flight(
-            a.team, region, a.site, a.name, words, a.mask.index, bound.owners, bound.groups,
-            bound.writers, near,
-        )  # fmt: skip
-        self.under_way.append(flight)
-
-    def copy_from(self, region: ByteRegion, a: MaskedAccess) -> None:
-        """Lanes copy from a place in a region that others may write to."""
-        if a.wide:
-            bound = self._bound(a)
-            marks = region.marks = region.marks or CopyMarks(region)
-            if marks.out_of is None:
-                marks.out_of = np.zeros(marks.words, np.int64)
-            words = _words(a, a.wide)
-            marks.out_of[words] = (bound.owners << _BITS | bound.groups)[:, None]
-            if region.shared:  # which its block may not leave before it was read
-                flight = Flight(
-                    a.team, region, a.site, a.name, words, a.mask.index, bound.owners, bound.groups,
-                    bound.writers, 0, True,
-                )  # fmt: skip
-                self.under_way.append(flight)
+        if region.shared or not reads:  # which its block may not leave before it was read
+            self.under_way.append(Flight(a, region, words, a.mask.index, by, near, reads))
 
     def meet(self, region: ByteRegion, a: MaskedAccess, writes: bool) -> None:
         """Refuse an access to what a copy is writing to, or a write to what one is reading."""
         self._refuse(region, a, _words(a, a.size), "writes" if writes else "reads", writes)
 
-    def _bound(self, a: MaskedAccess) -> OwnedCopy:
+    def _by(self, a: MaskedAccess) -> OwnedCopy:
+        """Who counts the copy that is at hand."""
         lanes, layout = a.mask.index, a.team.layout
         if self.bound is not None:
-            bound = self.bound
-            return OwnedCopy(bound.owners[lanes], bound.groups[lanes], bound.writers[lanes])
+            return self.bound.of(lanes)
         if a.team not in self._closed:
             closed = np.full((layout.warps, _KEPT_GROUPS), -np.inf)
             self._closed[a.team] = closed, np.zeros(layout.warps, np.bool_)
         self._closed[a.team][1][layout.warp[lanes]] = True
-        mine = self.threads(a.team) + lanes
-        return OwnedCopy(mine, self.committed[mine] + 1, a.threads)
+        return self.own(a.team, OWN).of(lanes)
 
     def _refuse(
         self, region: ByteRegion, a: MaskedAccess, words: Any, did: str, writes: bool
@@ -282,7 +261,7 @@ class Copies:
             if bad.any():
                 at = tuple(int(k) for k in np.unravel_index(int(bad.argmax()), bad.shape))
                 lane = int(a.mask.index[at[-2] if a.mask.n > 1 else 0])
-                self._report(region, a, lane, int(words[at]), int(found[at]), did, way)
+                self._report(region, a, did, way, lane, int(words[at]), int(found[at]))
 
     # -- the words of it
 
@@ -290,29 +269,25 @@ class Copies:
         self,
         region: ByteRegion,
         a: MaskedAccess,
+        did: str,
+        way: str,
         lane: int,
         word: int,
         mark: int,
-        did: str,
-        way: str,
-    ) -> None:
+    ) -> NoReturn:
         team, owner, group = a.team, mark >> _BITS, mark & _GROUP
         own, theirs = self._name(team, lane, owner)
         text, space = _element(region, a.name, word), "shared" if region.shared else "global"
         line = next(
-            (f" (line {f.site.at.line})" for f in self.under_way[::-1]
+            (f" (line {f.access.site.at.line})" for f in self.under_way[::-1]
              if f.region is region and way == "to" and (f.words == word).any()), "",
         )  # fmt: skip
         copy = "" if way == "to" and did.startswith("starts") else " asynchronous"
         why = self._why(team, lane, owner, group)
         cure = "" if own else ", and a barrier of the block must follow its wait"
         what = f"{did} {text} in {space} memory, {way} which {theirs}{copy} copy{line} is under way, {why}"
-        more = (
-            {"array": a.name, "index": word * 4 // region.cell}
-            if not region.shared
-            else {"array": a.name}
-        )
-        team.fault(RaceError, a.site.at, lane, what + cure, **more)
+        more = {} if region.shared else {"index": word * 4 // region.cell}
+        team.fault(RaceError, a.site.at, lane, what + cure, array=a.name, **more)
 
     def _name(self, team: Team, lane: int, owner: int) -> tuple[bool, str]:
         """Tell whether an owner is this thread, and whose copies its are."""
@@ -347,6 +322,13 @@ class Copies:
             f"and {who} has not waited for it: it has {has} and waited for {done}, and this copy is in "
             f"number {group}: {wait}({behind}) waits for it, a larger number does not"
         )
+
+
+def _last(mask: Mask, groups: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where the time of the last of these groups of its lanes is kept, for each warp."""
+    out = np.zeros(mask.layout.warps, np.int64)
+    np.maximum.at(out, mask.layout.warp[mask.index], groups)
+    return out % _KEPT_GROUPS
 
 
 def copies_of(team: Team) -> Copies:

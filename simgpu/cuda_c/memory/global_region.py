@@ -7,8 +7,8 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.cuda_c.lockstep.masks import varies
-from simgpu.cuda_c.lockstep.team import LaunchState, Team
+from simgpu.cuda_c.lockstep import Team, varies
+from simgpu.cuda_c.lockstep.team import LaunchState
 from simgpu.cuda_c.memory.allocation import GlobalMemory
 from simgpu.cuda_c.memory.pointers import MaskedAccess, Ptr, Words
 from simgpu.cuda_c.memory.regions import UNSIGNED, WRITTEN, ByteRegion

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.cuda_c.lockstep.masks import Mask, varies
-from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.lockstep import Mask, Team, by_lane, varies
 from simgpu.cuda_c.memory.holes import holed
 from simgpu.cuda_c.memory.names import Named, report_bounds
 from simgpu.cuda_c.memory.pointers import MaskedAccess, Words, one_by_one
@@ -62,23 +61,46 @@ class LocalRegion(Named):
             return one_by_one(self, a)
         if self.ended is not None:
             self._require_alive(a)
+        mask, dtype = a.mask, a.scalar.dtype
         if a.size != self.unit:
-            return self._load_other(a)
-        mask: Mask = a.mask
-        dtype, word = a.scalar.dtype, self._word(a)
-        if not varies(word):
-            if self.rows is not None:
-                missing = self._require(a, self.defined[word], word)
-                row = self.rows[word]
-                value = a.scalar.make(0) if row is None else _seen(row, dtype)
-                return value if missing is None else self._lacking(a, value, missing, word)
-            missing = self._require_matrix(a, np.full(mask.n, word))
+            words, lanes = self._words(a)
+            value = mask.spread(self.matrix[words, lanes].reshape(-1).view(dtype))
+            if self.written is None:
+                return value
+            known = self.written[words, lanes]
+            first = words[np.arange(mask.n), known.argmin(axis=1)]
+            return self._known(a, value, np.asarray(known.all(axis=1)), first)
+        word = self._word(a)
+        if self.rows is not None:
+            row, known = self.rows[word], self.defined[word]
+            value = a.scalar.make(0) if row is None else _seen(row, dtype)
+            if known is None:
+                known = np.zeros(mask.n, np.bool_)
+            return value if known is True else self._known(a, value, mask.take(known), word)
+        if varies(word):
+            flat = word.astype(np.int64) * self.lanes + mask.index
+            value = mask.spread(self.matrix.reshape(-1).take(flat).view(dtype))
+        else:
             value = self.matrix[word].view(dtype).copy()
-            return value if missing is None else self._lacking(a, value, missing, word)
-        missing = self._require_matrix(a, word)
-        flat = word.astype(np.int64) * self.lanes + mask.index
-        value = mask.spread(self.matrix.reshape(-1).take(flat).view(dtype))
-        return value if missing is None else self._lacking(a, value, missing, int(word[0]))
+        if self.written is None:
+            return value
+        return self._known(a, value, self.written[word, mask.index], word)
+
+    def _known(self, a: MaskedAccess, value: Any, known: NDArray[np.bool_], words: Any) -> Any:
+        """What lanes loaded from these words, of which nothing may have been written to some."""
+        if known.all():
+            return value
+        k = int(known.argmin())
+        word = int(by_lane(words, len(known))[k])
+        element = self.spelled(a.name, word * self.unit, self.unit)
+        what = f"{element}, a local variable that nothing has written"
+        if a.copied:
+            missing = np.zeros(self.lanes, np.bool_)
+            missing[a.mask.index] = ~known
+            return holed(a.team, value, missing, what)
+        more = {"array": a.name, "index": word, "bound": self.nbytes // self.unit}
+        lane = int(a.mask.index[k])
+        a.team.fault(UninitialisedReadError, a.site.at, lane, f"reads {what}", **more)
 
     def store(self, a: MaskedAccess, value: Any) -> None:
         mask = a.mask
@@ -86,7 +108,11 @@ class LocalRegion(Named):
         if self.ended is not None:
             self._require_alive(a)
         if a.size != self.unit:
-            self._store_other(a, value)
+            at = self._words(a)
+            whole = np.ascontiguousarray(mask.take(a.team.array(value)))
+            self.matrix[at] = whole.view(self.matrix.dtype).reshape(mask.n, -1)
+            if self.written is not None:
+                self.written[at] = True
             return
         word, raw = self._word(a), _seen(value)
         if self.rows is not None:
@@ -112,21 +138,6 @@ class LocalRegion(Named):
             union = self.defined[word] | mask.bits
             self.defined[word] = True if union.all() else union
 
-    def _require(self, a: MaskedAccess, defined: Any, word: int) -> NDArray[np.bool_] | None:
-        if defined is True:
-            return None
-        missing = a.mask.bits if defined is None else a.mask.bits & ~defined
-        if missing.any() and not a.copied:
-            self._unwritten(a, int(missing.argmax()), word)
-        return missing if missing.any() else None
-
-    def _lacking(self, a: MaskedAccess, value: Any, missing: NDArray[np.bool_], word: int) -> Any:
-        """A value that is only copied, and that some lanes do not have."""
-        element = self.spelled(a.name, word * self.unit, self.unit)
-        return holed(
-            a.team, value, missing, f"{element}, a local variable that nothing has written"
-        )
-
     def _to_matrix(self) -> None:
         if self.rows is None:
             return
@@ -139,35 +150,6 @@ class LocalRegion(Named):
                 written[k] = defined
         self.written = None if written.all() else written
         self.rows = None
-
-    def _require_matrix(self, a: MaskedAccess, part: NDArray[Any]) -> NDArray[np.bool_] | None:
-        if self.written is None or (known := self.written[part, a.mask.index]).all():
-            return None
-        k = int((~known).argmax())
-        if not a.copied:
-            self._unwritten(a, int(a.mask.index[k]), int(part[k]))
-        missing = np.zeros(self.lanes, np.bool_)
-        missing[a.mask.index] = ~known
-        return missing
-
-    def _load_other(self, a: MaskedAccess) -> Any:
-        at = self._words(a)
-        value = a.mask.spread(self.matrix[at].reshape(-1).view(a.scalar.dtype))
-        if self.written is None or (known := self.written[at]).all():
-            return value
-        lane, word = np.argwhere(~known)[0]
-        if not a.copied:
-            self._unwritten(a, int(a.mask.index[lane]), int(at[0][lane, word]))
-        missing = np.zeros(self.lanes, np.bool_)
-        missing[a.mask.index] = ~known.all(axis=1)
-        return self._lacking(a, value, missing, int(at[0][lane, word]))
-
-    def _store_other(self, a: MaskedAccess, value: Any) -> None:
-        at = self._words(a)
-        whole = np.ascontiguousarray(a.mask.take(a.team.array(value)))
-        self.matrix[at] = whole.view(self.matrix.dtype).reshape(a.mask.n, -1)
-        if self.written is not None:
-            self.written[at] = True
 
     def _words(self, a: MaskedAccess) -> tuple[NDArray[Any], NDArray[Any]]:
         """For each lane of an access the words that it is about, which are no larger than it from now on."""
@@ -205,12 +187,6 @@ class LocalRegion(Named):
                 "declares it has ended: declare it where the pointer is declared"
             )
             a.team.fault(OutOfBoundsError, a.site.at, int(gone.argmax()), text, array=a.name)
-
-    def _unwritten(self, a: MaskedAccess, lane: int, index: int) -> None:
-        what = self.spelled(a.name, index * self.unit, self.unit)
-        text = f"reads {what}, a local variable that nothing has written"
-        more = {"array": a.name, "index": index, "bound": self.nbytes // self.unit}
-        a.team.fault(UninitialisedReadError, a.site.at, lane, text, **more)
 
 
 @lru_cache(maxsize=256)

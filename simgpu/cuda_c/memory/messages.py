@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.cuda_c.lockstep.masks import by_lane
+from simgpu.cuda_c.lockstep import by_lane
 
 if TYPE_CHECKING:
     from simgpu.cuda_c.lockstep.team import Team
@@ -182,17 +182,37 @@ class Messages:
             mine.known[:] = mine.ready[:] = Known(np.full(self._columns, clock), {})
 
     def exchange(
-        self, t: Team, lanes: Any, words: Any, scope: int, changed: Any, looks: bool
+        self,
+        t: Team,
+        lanes: Any,
+        words: Any,
+        scope: int,
+        changed: Any,
+        looks: bool,
+        over: bool = False,
     ) -> None:
-        """Lanes work on words by atomics of a scope, in this order, and some have changed them."""
-        changed = by_lane(changed, len(lanes))
+        """Lanes work on words by atomics of a scope, in this order, and some have changed them.
+
+        With `over` what the words carried is gone, and each has what the last lane tells.
+        """
+        mine, changed = _of(t), by_lane(changed, len(lanes))
         release = self._releases(t, lanes[changed])
         for word, block, those in _by_word(t, lanes, words):
+            message, ways = self._words.get(word, {}), [*enumerate((block, _ALL)[:scope])]
             new = lanes[those[changed[those]]].tolist()
             if new:
-                self._tell(t, word, block, new, release, scope, self._words.get(word, {}))
-            if looks and self._words:
-                self._look(t, word, block, lanes[those], scope)
+                self.signals[block] = t.clock
+                message = {} if over else dict(message)
+                for way, key in ways:
+                    told = [release(lane, way) for lane in (new[-1:] if over else new)]
+                    known = _join(dict.fromkeys([message.get(key), *told]))
+                    if known is not None:
+                        message[key] = known
+                self._words[word] = message
+            for way, key in ways if looks else ():
+                if key in message:
+                    Lanes.add(mine.seen[way], lanes[those], message[key])
+                    mine.learnt.add(int(t.layout.block[lanes[those[0]]]))
 
     def look(self, t: Team, lanes: Any, words: Any) -> None:
         """Lanes read words that others may be writing to."""
@@ -201,36 +221,7 @@ class Messages:
 
     def write(self, t: Team, lanes: Any, words: Any) -> None:
         """Lanes write to words at which others may look: what these carried is gone."""
-        release = self._releases(t, lanes)
-        for word, block, those in _by_word(t, lanes, words):
-            self._tell(t, word, block, [int(lanes[those[-1]])], release, 2, {})
-
-    def _look(self, t: Team, word: int, block: int, lanes: NDArray[np.int64], scope: int) -> None:
-        message = self._words.get(word, {})
-        for way, key in enumerate((block, _ALL)[:scope]):
-            if key in message:
-                Lanes.add(_of(t).seen[way], lanes, message[key])
-                _of(t).learnt.add(int(t.layout.block[lanes[0]]))
-
-    def _tell(
-        self,
-        t: Team,
-        word: int,
-        block: int,
-        lanes: list[int],
-        release: Callable[[int, int], Known | None],
-        scope: int,
-        found: dict[int, Known],
-    ) -> None:
-        self.signals[block] = t.clock
-        message = dict(found)
-        for way, key in enumerate((block, _ALL)[:scope]):
-            told = message.get(key)
-            for new in {id(new): new for new in (release(lane, way) for lane in lanes)}.values():
-                told = told if new is None else new.join(told)
-            if told is not None:
-                message[key] = told
-        self._words[word] = message
+        self.exchange(t, lanes, words, 2, True, False, over=True)
 
     def _releases(self, t: Team, lanes: Any) -> Callable[[int, int], Known | None]:
         """The news that each thread published by a fence: its own, its siblings', and what it had heard.
@@ -263,9 +254,8 @@ class Messages:
                 later |= {thread: fence} if alone else {}
                 if near:
                     own = slice(first := lane - int(t.layout.lane[lane]), min(first + 32, own.stop))
-                    published = min(
-                        max(of_warp, fenced[way, own].min().item()), int(with_warp[lane])
-                    )
+                    published = max(of_warp, fenced[way, own].min().item())
+                    published = min(published, int(with_warp[lane]))
                     later[-1 - (thread >> 5)] = published
                     later = _later(t, own, fenced[way], with_warp[lane], published) | later
                 made[key] = Known(row, later).join(known[0]).join(known[1])
@@ -277,21 +267,17 @@ class Messages:
         """Put together all that lanes of one block know and did until now: an arrival tells it."""
         mine, layout, row = _of(t), t.layout, np.zeros(self._columns, np.int64)
         block, later = int(t.thread_id[lanes[0]]) >> 10, dict[int, int]()
-        met, with_warp = (
-            np.broadcast_to(x, layout.lanes)[lanes] for x in (t.block_time, t.warp_time)
-        )
+        met, with_warp = t.met_at(lanes)
         row[block % self._columns] = t.clock if len(lanes) == layout.threads else met.max()
         if len(lanes) < layout.threads:
             for warp in np.unique(layout.warp[lanes]).tolist():
                 here = lanes[layout.warp[lanes] == warp]
-                name, whole = (
-                    -1 - (int(t.thread_id[here[0]]) >> 5),
-                    np.count_nonzero(layout.warp == warp),
+                whole = len(here) == np.count_nonzero(layout.warp == warp)
+                later[-1 - (int(t.thread_id[here[0]]) >> 5)] = (
+                    t.clock if whole else int(with_warp.max())
                 )
-                later[name] = t.clock if len(here) == whole else int(with_warp.max())
-                later |= (
-                    {} if len(here) == whole else dict.fromkeys(t.thread_id[here].tolist(), t.clock)
-                )
+                if not whole:
+                    later |= dict.fromkeys(t.thread_id[here].tolist(), t.clock)
         if t.met is not None:
             times = t.met[0]
             for row_of, k in np.argwhere(times[lanes] > 0).tolist():

@@ -8,11 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from simgpu.cuda_c.lockstep.masks import Mask, by_lane
-from simgpu.cuda_c.lockstep.meter import Site
-from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.lockstep import Mask, Site, Team, by_lane
 from simgpu.cuda_c.memory.pointers import MaskedAccess, Ptr
 from simgpu.cuda_c.text.source import Position
 from simgpu.cuda_c.types import ArrayType, CType, Pointer, Scalar, Struct, size_of
@@ -77,7 +74,7 @@ class Named:
 def report_bounds(region: Named, a: MaskedAccess) -> None:
     """The address is not within the region."""
     nbytes, mask, ptr, size = region.nbytes, a.mask, a.ptr, a.size
-    where = _by_lane(mask, mask.take(ptr.address()))
+    where = by_lane(mask.take(ptr.address()), mask.n)
     bad = np.flatnonzero((where < 0) | (where + size > nbytes))
     if not len(bad):
         return
@@ -100,10 +97,10 @@ def report_row(
     """The index is none of its row of an array."""
     if team.turns:  # of which it is not known which one fails first
         team.fault(KernelFault, at, None, "leaves a row in one of several turns")
-    part = _by_lane(mask, mask.take(index))
+    part = by_lane(mask.take(index), mask.n)
     k = int(((part < 0) | (part >= length)).argmax())
     number = int(part[k])
-    byte = int(_by_lane(mask, mask.take(row.address()))[k])
+    byte = int(by_lane(mask.take(row.address()), mask.n)[k])
     known = row.region.row(row.name, byte, length * step) if isinstance(row.region, Named) else ""
     text = (
         f"uses {known or repr(row.name)}[{number}], which leaves its row: that has {length} elements, "
@@ -117,7 +114,7 @@ def report_misaligned(
     team: Team, mask: Mask, ptr: Ptr, where: Any, align: int, what: str, site: Site
 ) -> None:
     """The address `where` of a thing of type `what` is no multiple of `align`."""
-    where = _by_lane(mask, where)
+    where = by_lane(where, mask.n)
     wrong = np.flatnonzero(where % align)
     if not len(wrong):
         return
@@ -126,7 +123,3 @@ def report_misaligned(
     lane, wanted = int(mask.index[wrong[0]]), f"its address must be a multiple of {align}"
     text = f"{verb} a {what} at byte {byte} of '{ptr.name}': {wanted}"
     team.fault(MisalignedError, site.at, lane, text, array=ptr.name, index=byte)
-
-
-def _by_lane(mask: Mask, value: Any) -> NDArray[Any]:
-    return by_lane(value, mask.n)

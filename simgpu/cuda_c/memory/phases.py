@@ -16,13 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.cuda_c.lockstep.masks import Mask
-from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.lockstep import Mask, Team, by_lane
 from simgpu.cuda_c.memory.copies import OwnedCopy, copies_of
 from simgpu.cuda_c.memory.messages import COUNTED_COPY, Known
 from simgpu.cuda_c.memory.pointers import MaskedAccess
@@ -35,6 +34,14 @@ if TYPE_CHECKING:
 MOST_ARRIVALS = (1 << 20) - 1  # PTX ISA, "mbarrier.init"
 _BITS = 32  # of a token that are the number of a phase; those above are the barrier's
 _PHASE = (1 << _BITS) - 1
+
+
+class BarrierWords(NamedTuple):
+    """The words of 8 bytes that are barriers for the lanes of an access."""
+
+    region: ByteRegion
+    access: MaskedAccess
+    words: NDArray[np.int64]  # by their number in the region
 
 
 @dataclass(eq=False)
@@ -55,8 +62,10 @@ class PhasedBarrier:
     started: float = -np.inf
     landed: float = -np.inf
     news: Known | None = None  # what those have published who have arrived
-    told: dict[int, Known] = field(default_factory=dict[int, Known])  # by phase, the last two
-    views: dict[int, View] = field(default_factory=dict[int, "View"])  # the same in hostile memory
+    told: Known | None = None  # what the phase before told those who waited for it
+    # The same two, in hostile memory.
+    heard: View = field(default_factory=dict[int, int])
+    shown: View = field(default_factory=dict[int, int])
 
     @property
     def lacks(self) -> str:
@@ -87,9 +96,9 @@ class Phases:
         lacks = "; ".join(one.lacks for one in [*every][:4] if one is not None)
         return f"{lacks}. Nobody is left who could change that" if mine is not None else None
 
-    def make(self, region: ByteRegion, a: MaskedAccess, words: Any, count: NDArray[Any]) -> None:
-        """Make barriers at these words of 8 bytes, for so many arrivals."""
-        copies = copies_of(self.team)
+    def make(self, of: BarrierWords, count: NDArray[Any]) -> None:
+        """Make barriers at these words, for so many arrivals."""
+        team, copies, (region, a, words) = self.team, copies_of(self.team), of
         if region.phased is None:
             region.phased = np.zeros(region.data.size // 8, np.int64)
         for k, (word, expected) in enumerate(zip(words.tolist(), count.tolist(), strict=True)):
@@ -97,31 +106,19 @@ class Phases:
                 text = (
                     f"makes a barrier for {expected} arrivals: 1 to {MOST_ARRIVALS:,} are possible"
                 )
-                self.team.fault(BarrierError, a.site.at, int(a.mask.index[k]), text)
-            owner = copies.owners(1)
+                team.fault(BarrierError, a.site.at, int(a.mask.index[k]), text)
+            owner, maker = copies.owners(1), int(team.thread_id[a.mask.index[k]])
             name = region.element(a.name, word * 8 // region.cell, 8)[0].removesuffix("._word")
-            maker, reached = (
-                self.team.thread_id[a.mask.index[k]],
-                np.zeros(self.team.layout.threads, np.bool_),
-            )
-            new = PhasedBarrier(
-                name,
-                owner,
-                int(copies.done[owner]),
-                int(maker),
-                self.team.clock,
-                reached,
-                expected,
-                expected,
-            )
+            reached = np.zeros(team.layout.threads, np.bool_)
+            base, now = int(copies.done[owner]), team.clock
+            new = PhasedBarrier(name, owner, base, maker, now, reached, expected, expected)
             self.all.append(new)
             copies.counted[owner] = new
             region.phased[word] = len(self.all)
 
-    def at(
-        self, region: ByteRegion, a: MaskedAccess, words: NDArray[np.int64]
-    ) -> Iterator[tuple[PhasedBarrier, NDArray[np.int64]]]:
+    def at(self, of: BarrierWords) -> Iterator[tuple[PhasedBarrier, NDArray[np.int64]]]:
         """The barriers at these words, each with those of the lanes that name it, as numbers of rows."""
+        region, a, words = of
         known = np.zeros(len(words), np.int64) if region.phased is None else region.phased[words]
         if not known.all():
             text = f"uses '{a.name}' as a barrier, and nobody has called init() for it"
@@ -140,9 +137,7 @@ class Phases:
         if not len(lanes):
             return
         me = team.thread_id[lanes]
-        met, with_warp = (
-            np.broadcast_to(x, team.layout.lanes)[lanes] for x in (team.block_time, team.warp_time)
-        )
+        met, with_warp = team.met_at(lanes)
         if team.met is not None:
             with_warp = np.maximum(with_warp, team.met[0][lanes, one.maker & 31])
         bad = (me != one.maker) & (met < one.made)
@@ -157,42 +152,43 @@ class Phases:
         one.reached[threads] = True
 
     def arrive(
-        self, region: ByteRegion, a: MaskedAccess, words: Any, count: Any, nbytes: Any, drop: bool
+        self, of: BarrierWords, times: Any = 1, to_come: Any = 0, *, drop: bool = False
     ) -> NDArray[np.uint64]:
-        """Lanes arrive, and say how many bytes are to come; the tokens of their phases."""
-        out, lanes = np.zeros(len(words), np.uint64), a.mask.index
+        """Lanes arrive so many times, and say how many bytes are to come; the tokens of their phases."""
+        a, out = of.access, np.zeros(len(of.words), np.uint64)
+        lanes, n = a.mask.index, len(out)
+        count, nbytes = (by_lane(np.asarray(x, np.int64), n) for x in (times, to_come))
         completed, hostile = False, self.team.launch.hostile
-        for one, all_rows in self.at(region, a, words):
+        for one, all_rows in self.at(of):
             rows = all_rows
             while len(rows):
-                times = np.cumsum(count[rows])
-                if times[0] > one.pending:
+                arrived = np.cumsum(count[rows])
+                if arrived[0] > one.pending:
                     text = (
                         f"arrives {int(count[rows[0]])} times at {one.name}, of whose phase {one.phase} only "
                         f"{one.pending} of {one.expected} arrivals are left"
                     )
                     self.team.fault(BarrierError, a.site.at, int(lanes[rows[0]]), text)
-                fit = int(np.searchsorted(times, one.pending, "right"))
+                fit = int(np.searchsorted(arrived, one.pending, "right"))
                 now, rows = rows[:fit], rows[fit:]
                 out[now] = one.owner << _BITS | one.phase
                 one.missing += int(nbytes[now].sum())
-                one.pending -= int(times[fit - 1])
+                one.pending -= int(arrived[fit - 1])
                 one.expected -= int(count[now].sum()) if drop else 0
                 one.news = self.team.launch.messages.offer(self.team, lanes[now]).join(one.news)
                 if hostile is not None:
-                    heard, threads = one.views.get(one.phase, {}), self.team.thread_id[lanes[now]]
-                    one.views[one.phase] = hostile.arrive(threads, heard)
+                    one.heard = hostile.arrive(self.team.thread_id[lanes[now]], one.heard)
                 completed |= self._complete(one)
-        self._land(completed, a.mask)
+        self._land(completed, of.access.mask)
         return out
 
-    def expect(self, region: ByteRegion, a: MaskedAccess, words: Any, nbytes: Any) -> None:
+    def expect(self, of: BarrierWords, nbytes: Any) -> None:
         """So many bytes more are to come (or, below 0, have come) in the phase at hand."""
         completed = False
-        for one, rows in self.at(region, a, words):
+        for one, rows in self.at(of):
             one.missing += int(nbytes[rows].sum())
             completed |= self._complete(one)
-        self._land(completed, a.mask)
+        self._land(completed, of.access.mask)
 
     def _complete(self, one: PhasedBarrier) -> bool:
         if one.pending or one.missing:
@@ -202,13 +198,8 @@ class Phases:
         copies.done[one.owner] = one.base + one.phase
         told = one.news or Known(np.zeros(1, np.int64), {})
         # The copies that it has counted arrive with it, at the next time (`_land`).
-        told = Known(told.row, {**told.later, COUNTED_COPY + one.owner: team.clock + 1})
-        one.told = {
-            one.phase - 1: told,
-            **{k: v for k, v in one.told.items() if k == one.phase - 2},
-        }
-        one.views = {k: v for k, v in one.views.items() if k == one.phase - 1}
-        one.news = None
+        one.told = Known(told.row, {**told.later, COUNTED_COPY + one.owner: team.clock + 1})
+        one.news, one.shown, one.heard = None, one.heard, {}
         one.landed, one.started = one.started, -np.inf
         team.meter.barriers += 1
         return True
@@ -218,13 +209,12 @@ class Phases:
             copies_of(self.team).land(self.team)
             self.team.launch.changed(mask)
 
-    def passed(
-        self, region: ByteRegion, a: MaskedAccess, words: Any, asked: Any, by_parity: bool
-    ) -> NDArray[np.bool_]:
+    def passed(self, of: BarrierWords, asked: Any, *, by_parity: bool = False) -> NDArray[np.bool_]:
         """For each lane, whether the phase of its token (or of its parity) is over; if so, it learns."""
-        out, lanes, team = np.zeros(len(words), np.bool_), a.mask.index, self.team
+        a, out, team = of.access, np.zeros(len(of.words), np.bool_), self.team
+        lanes = a.mask.index
         since = np.full(team.layout.warps, -np.inf)
-        for one, rows in self.at(region, a, words):
+        for one, rows in self.at(of):
             if by_parity:
                 over = (one.phase & 1) != (asked[rows] & np.uint64(1))
             else:
@@ -233,11 +223,10 @@ class Phases:
             out[rows] = over
             self.awaited[lanes[rows]] = one
             self.awaited[lanes[rows[over]]] = None
-            if over.any() and one.phase:
-                team.launch.messages.learn(team, lanes[rows[over]], one.told[one.phase - 1])
+            if over.any() and one.told is not None:
+                team.launch.messages.learn(team, lanes[rows[over]], one.told)
                 if team.launch.hostile is not None:
-                    view = one.views.get(one.phase - 1, {})
-                    team.launch.hostile.learn(team.thread_id[lanes[rows[over]]], view)
+                    team.launch.hostile.learn(team.thread_id[lanes[rows[over]]], one.shown)
                 if one.landed > 0:
                     since[team.layout.warp[lanes[rows[over]]]] = one.landed
         if (since > 0).any():
@@ -264,12 +253,12 @@ class Phases:
             )
             self.team.fault(BarrierError, a.site.at, int(a.mask.index[rows[k]]), text)
 
-    def counting(self, region: ByteRegion, a: MaskedAccess, words: Any) -> OwnedCopy:
+    def counting(self, of: BarrierWords) -> OwnedCopy:
         """Who counts a copy that each lane starts now: the phase at hand of its barrier."""
         owners, groups, writers = np.zeros((3, self.team.layout.lanes), np.int64)
         progress = self.team.meter.progress()
-        for one, rows in self.at(region, a, words):
-            lanes = a.mask.index[rows]
+        for one, rows in self.at(of):
+            lanes = of.access.mask.index[rows]
             one.started = max(one.started, float(progress[self.team.layout.warp[lanes]].max()))
             owners[lanes], groups[lanes] = one.owner, one.base + one.phase + 1
             writers[lanes] = COUNTED_COPY + one.owner

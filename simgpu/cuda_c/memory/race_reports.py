@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,8 +47,11 @@ def report_race(
     if writes and did == "writes" and not any(flags):
         places = " (each of the two may need a place of its own)"
     text, index, bound = memory.element(a.name, int(cells[k]), a.size)
+    verb, space = "writes" if writes else "reads", "shared" if memory.shared else "global"
+    here, more = f"{verb} {text} in {space} memory", {"index": index, "bound": bound}
     if theirs >= COUNTED_COPY:
-        _report_copy(memory, a, lane, theirs, writes, text, index, bound)
+        here = f"{here}, {_copied(team, theirs)}"
+        team.fault(RaceError, a.site.at, lane, here, array=a.name, **more)
     who = f"thread {team.launch.thread_name(theirs & 1023)}"
     if mine == theirs:
         who, did = "other threads", re.sub(r"^(read|write|update)s", r"\1", did)
@@ -69,27 +72,21 @@ def report_race(
             told = team.launch.watches or team.launch.messages.active
             why = _missing(a, lane, theirs, when[k : k + 1]) if told and not across else ""
             cure = _cure_of_two_blocks(team, why, flags, strong, text)
-    verb, space = "writes" if writes else "reads", "shared" if memory.shared else "global"
     word = "memory_order_{}" if "cuda::" in team.launch.source.text else "__threadfence()"
     cure = cure.format(release=word.format("release"), acquire=word.format("acquire"))
-    text = f"{verb} {text} in {space} memory, which {who} {did}{places}, {cure}"
-    team.fault(RaceError, a.site.at, lane, text, array=a.name, index=index, bound=bound)
+    here = f"{here}, which {who} {did}{places}, {cure}"
+    team.fault(RaceError, a.site.at, lane, here, array=a.name, **more)
 
 
-def _report_copy(
-    memory: ByteRegion, a: MaskedAccess, lane: int, theirs: int, writes: bool, text: str, index: int,
-    bound: int,
-) -> NoReturn:  # fmt: skip
-    """As `report_race`, if the other one is a copy that a barrier with phases counts."""
-    copies = a.team.launch.copies
+def _copied(team: Team, theirs: int) -> str:
+    """What to say of a copy that a barrier with phases counts."""
+    copies = team.launch.copies
     assert copies is not None
     barrier = copies.counted[theirs - COUNTED_COPY]
-    verb, space = "writes" if writes else "reads", "shared" if memory.shared else "global"
-    text = (
-        f"{verb} {text} in {space} memory, to which an asynchronous copy was made that {barrier.name} "
-        f"counts, and this thread has not waited for that phase of it (phase {barrier.phase} is at hand)"
+    return (
+        f"to which an asynchronous copy was made that {barrier.name} counts, and this thread has not waited "
+        f"for that phase of it (phase {barrier.phase} is at hand)"
     )
-    a.team.fault(RaceError, a.site.at, lane, text, array=a.name, index=index, bound=bound)
 
 
 def _cure_in_a_block(team: Team, theirs: int, in_a_warp: bool) -> str:

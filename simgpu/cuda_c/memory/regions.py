@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.cuda_c.lockstep.masks import Mask, by_lane, varies
+from simgpu.cuda_c.lockstep import Mask, by_lane, varies
 from simgpu.cuda_c.memory.holes import holed
 from simgpu.cuda_c.memory.names import Named, report_bounds, report_misaligned
 from simgpu.cuda_c.memory.pointers import MaskedAccess, Together, Words, one_by_one, row_of
@@ -113,7 +113,9 @@ class ByteRegion(Named):
         self.place(a, False)
         if self.marks is not None or a.site.apart:
             self._meet_copies(a, within, False)
-        missing = self._require_written(a)
+        lacking = self._lacking(a)
+        if lacking is not None:
+            self._require_written(a)
         if a.site.volatile and a.team.launch.watches:
             for cells in self._race_cells(a) if self._shadow is not None else ():
                 self._watch().look(a, cells)
@@ -123,11 +125,11 @@ class ByteRegion(Named):
         view = self.flat(a.scalar)[a.shift :]
         # All indices are known to be inside; to clip them is faster than to look again.
         value = a.mask.spread(view.take(a.part, mode="clip")) if varies(a.part) else view[a.part]
-        if missing is None:
+        if lacking is None:
             return value
         bits = np.zeros(a.mask.layout.lanes, np.bool_)
-        bits[a.mask.index] = missing
-        element = self._described(a, int(missing.argmax()))[0]
+        bits[a.mask.index] = lacking
+        element = self._described(a, int(np.argmax(lacking)))[0]
         what = f"a copy of {element}, which nothing has written{self.advice}"
         return holed(a.team, value, bits, what)
 
@@ -146,7 +148,7 @@ class ByteRegion(Named):
         self.place(a, False)
         if self.marks is not None:
             self._meet_copies(a, within, False)
-        if not self._all_written(a):
+        if self._lacking(a) is not None:
             return one_by_one(self, a)
         if self.watched and not site.relaxed:
             team.clock += 1
@@ -169,15 +171,6 @@ class ByteRegion(Named):
             return False
         a.shift, a.part = shift, part if part.ndim else int(part)
         return True
-
-    def _all_written(self, a: MaskedAccess) -> bool:
-        """Tell whether something was written to all of these elements."""
-        written = self.unwritten
-        if written is None:
-            return True
-        return not np.count_nonzero(
-            written.view(UNSIGNED[a.size])[a.shift :][a.part] != WRITTEN[a.size]
-        )
 
     def store(self, a: MaskedAccess, value: Any) -> None:
         self.locate(a)
@@ -236,14 +229,14 @@ class ByteRegion(Named):
         copies, near = a.team.launch.copies, self.near(a, within)
         assert copies is not None
         if a.site.apart and writes:
-            copies.copy_to(self, a, near)
+            copies.start(self, a, near, reads=False)
             return
         if self.marks is not None and (
             self.marks.parts & near or (writes and self.marks.out_of is not None)
         ):
             copies.meet(self, a, writes)
         if a.site.apart and self.watched:
-            copies.copy_from(self, a)
+            copies.start(self, a, 0, reads=True)
 
     def near(self, a: MaskedAccess, within: Any) -> int:
         """The parts of the memory that an access may be in, as bits."""
@@ -252,18 +245,20 @@ class ByteRegion(Named):
     def landed(self, team: Team, words: Any, writers: Any, near: int) -> None:
         """Asynchronous copies to words of 4 bytes have arrived, as if these threads wrote there now."""
         if team.launch.hostile is None:
-            self.cell, shadow = min(self.cell, 4), self._shadow if self.cell <= 4 else None
-            self._shadow = shadow
-            ratio = 4 // self.cell
-            cells = (words[:, None] * ratio + np.arange(ratio)).reshape(-1)
-            self._watch().arrive(cells, np.repeat(writers, ratio), team.clock)
+            if self.cell > 4:
+                self._refine(4)
+            self._watch().arrive(*self._cells_of(words, writers), team.clock)
 
     def left(self, team: Team, words: Any, readers: Any, near: int) -> None:
         """Copies for these threads have read words of 4 bytes until now."""
         if team.launch.hostile is None and self.cell <= 4:
-            ratio = 4 // self.cell
-            cells = (words[:, None] * ratio + np.arange(ratio)).reshape(-1)
-            self._watch().leave(cells, np.repeat(readers, ratio), team.clock)
+            self._watch().leave(*self._cells_of(words, readers), team.clock)
+
+    def _cells_of(self, words: Any, threads: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The cells of words of 4 bytes, and for each the thread of its word."""
+        ratio = 4 // self.cell
+        cells = words[:, None] * ratio + np.arange(ratio)
+        return cells.reshape(-1), np.repeat(threads, ratio)
 
     def read_stretch(self, a: MaskedAccess) -> NDArray[Any]:
         """The words of bulk copies, whose lanes read several each; they are located, and inside."""
@@ -314,15 +309,17 @@ class ByteRegion(Named):
         """The cells that an access touches; one array for each cell of an element."""
         part, size = a.part, a.scalar.size
         if size < self.cell:
-            # Smaller elements than the parameters' types promised, as after a cast: watch anew, in finer
-            # steps. Earlier accesses are forgotten, so a race with one of them is missed. That happens at the
-            # first such access only, and coarser cells would report races between neighbours in one cell.
-            self.cell = size
-            self._shadow = None
+            self._refine(size)
         ratio = size // self.cell
         whole = part.astype(np.int64, copy=False) if varies(part) else np.full(a.mask.n, part)
         first = (whole + a.shift) * ratio if a.shift or ratio > 1 else whole
         return [first + k if k else first for k in range(ratio)]
+
+    def _refine(self, size: int) -> None:
+        """Watch for races in finer steps, as elements are smaller than the parameters' types promised."""
+        # Earlier accesses are forgotten, so a race with one of them is missed. That happens at the first such
+        # access only, and coarser cells would report races between neighbours in one cell.
+        self.cell, self._shadow = size, None
 
     def _watch(self) -> Shadow:
         """The race detector's memory of this one."""
@@ -335,23 +332,24 @@ class ByteRegion(Named):
         index = self._in_block(cell * self.cell // size, size)
         return self.spelled(name, index * size, size), index, self.nbytes // size
 
-    def _require_written(self, a: MaskedAccess) -> NDArray[np.bool_] | None:
-        """Fault if an element was never written; of what is only copied, tell in which lanes."""
+    def _lacking(self, a: MaskedAccess) -> Any:
+        """Where in these elements nothing was written; None if that is nowhere."""
         written = self.unwritten
         if written is None:
             return None
-        ones = WRITTEN[a.size]
         marks = written.view(UNSIGNED[a.size])[a.shift :]
         got = marks.take(a.part) if varies(a.part) else marks[a.part]
-        if not np.count_nonzero(got != ones):
-            return None
-        missing = np.broadcast_to(np.asarray(got != ones), (a.mask.n,))
-        if a.copied:
-            return missing
-        k = int(missing.argmax())
-        element, more = self._described(a, k)
-        text = f"reads {element}, which nothing has written{self.advice}"
-        a.team.fault(UninitialisedReadError, a.site.at, int(a.mask.index[k]), text, **more)
+        lacking = got != WRITTEN[a.size]
+        return lacking if np.count_nonzero(lacking) else None
+
+    def _require_written(self, a: MaskedAccess) -> None:
+        """Fault if an element was never written, unless the access only copies it, or stores over it."""
+        lacking = None if a.copied else self._lacking(a)
+        if lacking is not None:
+            k = int(np.argmax(lacking))
+            element, more = self._described(a, k)
+            text = f"reads {element}, which nothing has written{self.advice}"
+            a.team.fault(UninitialisedReadError, a.site.at, int(a.mask.index[k]), text, **more)
 
     def _report_collision(self, a: MaskedAccess, lost: NDArray[np.bool_]) -> None:
         """Raise, since several lanes of one instruction wrote different values to one element."""

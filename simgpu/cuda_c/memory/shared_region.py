@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.cuda_c.lockstep.masks import varies
-from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.lockstep import Team, varies
 from simgpu.cuda_c.memory.messages import COUNTED_COPY
 from simgpu.cuda_c.memory.pointers import MaskedAccess
 from simgpu.cuda_c.memory.races import Changes

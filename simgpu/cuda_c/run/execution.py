@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from simgpu.cuda_c.compile.kernels import Code
 from simgpu.cuda_c.cost.counts import Counts
 from simgpu.cuda_c.cost.tally import Tally
-from simgpu.cuda_c.lockstep.masks import Mask, join
-from simgpu.cuda_c.lockstep.team import LaunchState, Team
+from simgpu.cuda_c.lockstep import Mask, Team, join
+from simgpu.cuda_c.lockstep.team import LaunchState
 from simgpu.cuda_c.lockstep.waiting_threads import WaitingLanes
 from simgpu.cuda_c.memory.global_region import GlobalRegion
 from simgpu.cuda_c.text.source import text_of

@@ -194,9 +194,8 @@ class Program:
     def _twice(self, item: ast.StructDef | ast.Declarator) -> None:
         """Refuse a type or variable that two namespaces have, where it is used: they are not told apart."""
         try:
-            self._file.source.unsupported(
-                item.at, f"'{item.name}' in two namespaces: give it two names"
-            )
+            text = f"'{item.name}' in two namespaces: give it two names"
+            self._file.source.unsupported(item.at, text)
         except UnsupportedFeatureError as error:
             self._file.scope.names[item.name] = typed.Refused(error)
 

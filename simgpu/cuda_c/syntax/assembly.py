@@ -19,6 +19,7 @@ from simgpu.cuda_c.types import INT
 if TYPE_CHECKING:
     from simgpu.cuda_c.syntax.statements import StatementParser
 
+FROM_ASSEMBLY = "ptx:"  # in front of the name of a function that stands for an instruction
 ASSEMBLY_WORDS = ("asm", "__asm__", "__asm")
 _REFUSAL = (
     "inline assembly (PTX) is supported only for asynchronous copies, mbarrier and their fences, as "
@@ -30,7 +31,7 @@ _Maker: TypeAlias = Callable[[Position, _Operands], list[ast.Expression]]
 
 
 def _called(at: Position, name: str, *arguments: ast.Expression) -> ast.CallExpr:
-    return ast.CallExpr(at=at, name=name, arguments=[*arguments])
+    return ast.CallExpr(at=at, name=f"{FROM_ASSEMBLY}{name}", arguments=[*arguments])
 
 
 def _number(at: Position, value: int) -> ast.Expression:
@@ -48,7 +49,7 @@ def _given(at: Position, o: _Operands, value: ast.Expression) -> list[ast.Expres
 
 def _copy(at: Position, o: _Operands) -> list[ast.Expression]:
     read = [ast.Binary(at=at, op="-", left=o["C"], right=o["D"])] if "D" in o else []
-    return [_called(at, "__ptx_cp_async", _shared(at, o["A"]), o["B"], o["C"], *read)]
+    return [_called(at, "__pipeline_memcpy_async", _shared(at, o["A"]), o["B"], o["C"], *read)]
 
 
 def _plain(name: str, *more: int) -> _Maker:
@@ -72,7 +73,7 @@ def _on_barrier(name: str, *more: int, last: str = "B") -> _Maker:
 
 
 def _wait_for_all(at: Position, o: _Operands) -> list[ast.Expression]:
-    return [_called(at, "__ptx_commit"), _called(at, "__ptx_wait", _number(at, 0))]
+    return [_called(at, "__pipeline_commit"), _called(at, "__pipeline_wait_prior", _number(at, 0))]
 
 
 def _bulk_copy(at: Position, o: _Operands) -> list[ast.Expression]:
@@ -100,16 +101,16 @@ _PARITY = _TEST.replace("_wait", "_wait.parity")
 # other capital letter by itself is a name; what is in brackets with a question mark may be missing.
 _FORMS: list[tuple[str, _Maker]] = [
     ("cp.async.(ca|cg).shared(::cta)?.global(.L2::(64B|128B|256B))?[A],[B],C(,D)?", _copy),
-    ("cp.async.commit_group", _plain("__ptx_commit")),
-    ("cp.async.wait_group A", _plain("__ptx_wait")),
+    ("cp.async.commit_group", _plain("__pipeline_commit")),
+    ("cp.async.wait_group A", _plain("__pipeline_wait_prior")),
     ("cp.async.wait_all", _wait_for_all),
-    (f"mbarrier.init{_B64}[A],B", _on_barrier("__ptx_mbarrier_init")),
+    (f"mbarrier.init{_B64}[A],B", _on_barrier("__mbarrier_init")),
     (f"mbarrier.inval{_B64}[A]", _nothing),
-    (f"mbarrier.arrive(.release)?(.cta)?{_B64} O,[A](,B)?", _on_barrier("__ptx_mbarrier_arrive")),
-    (f"mbarrier.arrive.expect_tx(.release)?(.cta)?{_B64} O,[A],B", _on_barrier("__ptx_mbarrier_arrive", 1)),
-    (f"mbarrier.expect_tx(.relaxed)?(.cta)?{_B64}[A],B", _on_barrier("__ptx_mbarrier_expect")),
-    (f"{{.reg .pred P;{_TEST}selp.(b32|u32|s32) O,1,0,P;}}", _on_barrier("__ptx_mbarrier_test")),
-    (f"{{.reg .pred P;{_PARITY}selp.(b32|u32|s32) O,1,0,P;}}", _on_barrier("__ptx_mbarrier_test_parity")),
+    (f"mbarrier.arrive(.release)?(.cta)?{_B64} O,[A](,B)?", _on_barrier("__mbarrier_arrive")),
+    (f"mbarrier.arrive.expect_tx(.release)?(.cta)?{_B64} O,[A],B", _on_barrier("__mbarrier_arrive", 1)),
+    (f"mbarrier.expect_tx(.relaxed)?(.cta)?{_B64}[A],B", _on_barrier("__mbarrier_expect_tx")),
+    (f"{{.reg .pred P;{_TEST}selp.(b32|u32|s32) O,1,0,P;}}", _on_barrier("__mbarrier_test_wait")),
+    (f"{{.reg .pred P;{_PARITY}selp.(b32|u32|s32) O,1,0,P;}}", _on_barrier("__mbarrier_test_wait_parity")),
     ("cp.async.bulk.shared::(cluster|cta).global.mbarrier::complete_tx::bytes[A],[B],C,[D]", _bulk_copy),
     ("cp.async.bulk.global.shared::cta.bulk_group[A],[B],C", _bulk_store),
     ("cp.async.bulk.commit_group", _plain("__bulk_commit")),
@@ -122,8 +123,8 @@ _FORMS: list[tuple[str, _Maker]] = [
 # A loop around a wait, by a token or by a parity.
 _LOOP = f"{{.reg .pred P;L:{_TEST}@P bra(.uni)? E;bra(.uni)? L;E:}}"
 _LOOPS = [
-    (_LOOP, "__ptx_mbarrier_test"),
-    (_LOOP.replace("_wait", "_wait.parity"), "__ptx_mbarrier_test_parity"),
+    (_LOOP, "__mbarrier_test_wait"),
+    (_LOOP.replace("_wait", "_wait.parity"), "__mbarrier_test_wait_parity"),
 ]
 
 

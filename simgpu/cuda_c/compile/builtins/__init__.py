@@ -21,6 +21,7 @@ from simgpu.cuda_c.compile.builtins.tensor_cores import TENSOR_FUNCTIONS
 from simgpu.cuda_c.compile.builtins.warps import WARP_FUNCTIONS
 from simgpu.cuda_c.compile.builtins.xorwow import XORWOW_FUNCTIONS
 from simgpu.cuda_c.compile.context import Context
+from simgpu.cuda_c.syntax.assembly import FROM_ASSEMBLY
 from simgpu.cuda_c.syntax.ast import CallExpr
 from simgpu.cuda_c.syntax.tokens_and_types import TEXTURES
 
@@ -95,6 +96,8 @@ _OLD_WARP = {"__shfl", "__shfl_down", "__shfl_up", "__shfl_xor", "__ballot", "__
 
 def find_builtin(name: str, headers: Collection[str]) -> BuiltinHandler | None:
     """Handler of a built-in function, if the headers have been included that declare it."""
+    if name.startswith(FROM_ASSEMBLY):  # which needs no header
+        return _TABLE[name.removeprefix(FROM_ASSEMBLY)]
     missing = name in HALF_FUNCTIONS and "cuda_fp16.h" not in headers
     missing |= name in COPY_FUNCTIONS and not any(map(_PIPELINES.match, headers))
     missing |= name in PHASE_FUNCTIONS and not any(map(_BARRIERS.match, headers))

@@ -20,9 +20,7 @@ from simgpu.cuda_c.compile.conversions import convert, nodes, typed_value
 from simgpu.cuda_c.compile.form import Exchange
 from simgpu.cuda_c.compile.storage import load_place
 from simgpu.cuda_c.compile.typed import Evaluate, Expr
-from simgpu.cuda_c.lockstep.masks import Mask, by_lane
-from simgpu.cuda_c.lockstep.meter import Site
-from simgpu.cuda_c.lockstep.team import Team
+from simgpu.cuda_c.lockstep import Mask, Site, Team, by_lane
 from simgpu.cuda_c.lockstep.values import select_lanes
 from simgpu.cuda_c.memory.access import fetch, region_of, tell, words_of
 from simgpu.cuda_c.memory.pointers import MaskedAccess
@@ -162,22 +160,17 @@ def _exchange(
     return typed_value(c, kind, run, node.at, args, node=c.note(Exchange(nodes(args), load=waited)))
 
 
-def _ranks(index: NDArray[np.int64]) -> NDArray[np.int64]:
-    """For each lane, how many lanes before it work on the same element."""
+def _rounds(index: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Groups of lanes that do not meet, such that lanes of one element keep their order."""
     order = np.argsort(index, kind="stable")
     ordered = index[order]
     starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
-    sizes = np.diff(np.concatenate((starts, [len(index)])))
-    ranks = np.empty(len(index), np.int64)
-    ranks[order] = np.arange(len(index)) - np.repeat(starts, sizes)
-    return ranks
-
-
-def _rounds(index: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """Groups of lanes that do not meet, such that lanes of one element keep their order."""
-    ranks = _ranks(index)
-    if not ranks.any():
+    if len(starts) == len(index):
         return [np.arange(len(index))]
+    # For each lane, how many lanes before it work on the same element.
+    ranks = np.empty(len(index), np.int64)
+    sizes = np.diff(np.concatenate((starts, [len(index)])))
+    ranks[order] = np.arange(len(index)) - np.repeat(starts, sizes)
     order = np.argsort(ranks, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(ranks[order])) + 1)
 

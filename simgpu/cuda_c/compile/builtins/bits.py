@@ -46,10 +46,8 @@ def _ffs(x: Any) -> Any:
 def _brev(x: Any) -> Any:
     u = _unsigned(x)
     make = u.dtype.type
-    pairs = [(1, 0x55), (2, 0x33), (4, 0x0F)]
-    size = u.dtype.itemsize
-    for shift, pattern in pairs:
-        whole = make(int.from_bytes(bytes([pattern]) * size, "little"))
+    for shift, pattern in ((1, 0x55), (2, 0x33), (4, 0x0F)):
+        whole = make(int.from_bytes(bytes([pattern]) * u.dtype.itemsize, "little"))
         u = ((u >> make(shift)) & whole) | ((u & whole) << make(shift))
     return u.byteswap()
 
@@ -69,15 +67,18 @@ def _byte_perm(a: Any, b: Any, select: Any) -> Any:
     return out
 
 
-def _funnel_left(low: Any, high: Any, shift: Any) -> Any:
+def _funnel(low: Any, high: Any, shift: Any) -> Any:
+    """Shift two words to the right, as one, and take the lower."""
     both = (high.astype(np.uint64) << np.uint64(32)) | low.astype(np.uint64)
-    count = (shift & np.uint32(31)).astype(np.uint64)
-    return ((both << count) >> np.uint64(32)).astype(np.uint32)
+    return (both >> shift.astype(np.uint64)).astype(np.uint32)
 
 
 def _funnel_right(low: Any, high: Any, shift: Any) -> Any:
-    both = (high.astype(np.uint64) << np.uint64(32)) | low.astype(np.uint64)
-    return (both >> (shift & np.uint32(31)).astype(np.uint64)).astype(np.uint32)
+    return _funnel(low, high, shift & np.uint32(31))
+
+
+def _funnel_left(low: Any, high: Any, shift: Any) -> Any:
+    return _funnel(low, high, np.uint32(32) - (shift & np.uint32(31)))
 
 
 def _dot_of_bytes(c: Context, node: CallExpr, used: bool) -> Expr:

@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simgpu.cuda_c import types
-from simgpu.cuda_c.compile.builtins.common import BuiltinHandler, arguments, fenced
-from simgpu.cuda_c.compile.builtins.copies import COPY_FUNCTIONS, copied_between, need_space
+from simgpu.cuda_c.compile.builtins.common import BuiltinHandler, arguments, by_team, fenced
+from simgpu.cuda_c.compile.builtins.copies import copied_between, need_space
 from simgpu.cuda_c.compile.builtins.phases import (
-    PHASE_FUNCTIONS,
     barrier_site,
     numbers_of,
     reach_barrier,
@@ -27,11 +26,11 @@ from simgpu.cuda_c.compile.conversions import convert, typed_value
 from simgpu.cuda_c.compile.typed import Expr
 from simgpu.cuda_c.lockstep import Mask, Site, Team, varies
 from simgpu.cuda_c.memory.copies import BULK_READ, BULK_WRITTEN, copies_of
-from simgpu.cuda_c.memory.mixed_region import MixedRegion, region_of
 from simgpu.cuda_c.memory.phases import phases_of
-from simgpu.cuda_c.memory.pointers import MaskedAccess, Ptr, Together
+from simgpu.cuda_c.memory.pointers import MaskedAccess, Ptr, Together, one_region, region_of
 from simgpu.cuda_c.memory.regions import ByteRegion
 from simgpu.cuda_c.syntax.ast import CallExpr
+from simgpu.cuda_c.text.source import Position
 from simgpu.errors import MisalignedError, OutOfBoundsError, RaceError
 
 _UNIT = 16  # bytes: PTX ISA, "cp.async.bulk"
@@ -110,22 +109,19 @@ def _require_fence(t: Team, region: ByteRegion, a: MaskedAccess) -> None:
 def _bulk_copy(c: Context, node: CallExpr, used: bool) -> Expr:
     """`(to, from, bytes, barrier)`: from global to shared memory."""
     to, source, size, bar = arguments(c, node, 4)
-    size, sites, by = (
-        convert(c, size, types.LLONG, size.at),
-        copied_between(c, node, to, source),
-        barrier_site(c, node, bar),
-    )
+    size, sites = convert(c, size, types.LLONG, size.at), copied_between(c, node, to, source)
+    by = barrier_site(c, node, bar)
     c.work(2)
 
     def evaluate(t: Team, m: Mask) -> None:
         nbytes, copies = numbers_of(m, size.run(t, m)).astype(np.int64), copies_of(t)
         target, begin, counter = to.run(t, m), source.run(t, m), bar.run(t, m)
-        copies.bound = phases_of(t).counting(*reach_barrier(t, m, counter, by))
+        copies.bound = phases_of(t).counting(reach_barrier(t, m, counter, by))
         try:
             _move(t, m, target, begin, nbytes, sites, False)
         finally:
             copies.bound = None
-        phases_of(t).expect(*reach_barrier(t, m, counter, by), -nbytes)
+        phases_of(t).expect(reach_barrier(t, m, counter, by), -nbytes)
 
     return typed_value(c, types.VOID, evaluate, node.at, [to, source, size, bar])
 
@@ -146,39 +142,20 @@ def _bulk_store(c: Context, node: CallExpr, used: bool) -> Expr:
     return typed_value(c, types.VOID, evaluate, node.at, [to, source, size])
 
 
-def _bulk_commit(c: Context, node: CallExpr, used: bool) -> Expr:
-    args = arguments(c, node, 0)
-    c.work()
-
-    def evaluate(t: Team, m: Mask) -> None:
-        for kind in (BULK_READ, BULK_WRITTEN):
-            copies_of(t).commit(t, m, kind)
-
-    return typed_value(c, types.VOID, evaluate, node.at, args)
+def _bulk_commit(t: Team, m: Mask, at: Position) -> None:
+    for kind in (BULK_READ, BULK_WRITTEN):
+        copies_of(t).commit(t, m, kind)
 
 
-def _bulk_wait(c: Context, node: CallExpr, used: bool) -> Expr:
-    """`(groups that may be under way, whether it is enough that they have been read)`."""
-    args = arguments(c, node, 2)
-    left, read = (convert(c, e, types.INT, e.at) for e in args)
-    c.work()
-
-    def evaluate(t: Team, m: Mask) -> None:
-        for kind in (BULK_READ,) if read.constant else (BULK_READ, BULK_WRITTEN):
-            copies_of(t).wait_prior(t, m, left.run(t, m), kind)
-
-    return typed_value(c, types.VOID, evaluate, node.at, args)
+def _bulk_wait(t: Team, m: Mask, at: Position, left: Any, read: Any) -> None:
+    """Wait until so many groups are under way at most, or if `read`, have yet to be read."""
+    for kind in (BULK_READ,) if read else (BULK_READ, BULK_WRITTEN):
+        copies_of(t).wait_prior(t, m, left, kind)
 
 
-def _proxy_fence(c: Context, node: CallExpr, used: bool) -> Expr:
-    args = arguments(c, node, 0)
-    c.work()
-
-    def evaluate(t: Team, m: Mask) -> None:
-        t.clock += 1
-        copies_of(t).fenced(t)[m.index] = t.clock
-
-    return typed_value(c, types.VOID, evaluate, node.at, args)
+def _proxy_fence(t: Team, m: Mask, at: Position) -> None:
+    t.clock += 1
+    copies_of(t).fenced(t)[m.index] = t.clock
 
 
 def _to_shared(c: Context, node: CallExpr, used: bool) -> Expr:
@@ -190,17 +167,14 @@ def _to_shared(c: Context, node: CallExpr, used: bool) -> Expr:
 
     def evaluate(t: Team, m: Mask) -> Any:
         where = ptr.run(t, m)
-        choices = [(m.bits, where.region, where.name)]
-        if isinstance(where.region, MixedRegion):
-            choices = where.region.choices
         known, out = [*t.shared.values()], np.zeros(t.layout.lanes, np.uint64)
-        for bits, region, name in choices:
+        for bits, region, name in where.choices(m):
             if region not in known:
                 text = f"takes '{name}' for shared memory, which it is not"
                 t.fault(OutOfBoundsError, node.at, int((bits & m.bits).argmax()), text, array=name)
             number = np.asarray(where.address()) + (known.index(region) + 1 << _WINDOW)
             out = np.where(bits, number.astype(np.uint64), out)
-        return out if varies(where.address()) or len(choices) > 1 else out[int(m.index[0])]
+        return out if varies(where.address()) or where.mixed else out[int(m.index[0])]
 
     return typed_value(c, types.ULLONG, evaluate, node.at, [ptr], origin=ptr.origin)
 
@@ -212,17 +186,16 @@ def _at(target: types.CType, step: int, c: Context, node: CallExpr, used: bool) 
 
     def evaluate(t: Team, m: Mask) -> Any:
         value = t.array(where.run(t, m)).astype(np.int64)
-        known, choices = [*t.shared.values()], list[Any]()
+        known, choices = list[Any](t.shared.values()), list[Any]()
         which = (value >> _WINDOW) - 1
         for k in np.unique(which[m.index]).tolist():
+            here = m.bits & (which == k)
             if not 0 <= k < len(known):
                 text = "takes a number for a shared address that __cvta_generic_to_shared() did not give"
-                t.fault(OutOfBoundsError, node.at, int((m.bits & (which == k)).argmax()), text)
-            region: Any = known[k]
-            choices.append((m.bits & (which == k), region, next(iter(region.types))))
-        region = choices[0][1] if len(choices) == 1 else MixedRegion(choices)
+                t.fault(OutOfBoundsError, node.at, int(here.argmax()), text)
+            choices.append((here, known[k], next(iter(known[k].types))))
         offset: Any = (value & (1 << _WINDOW) - 1) // step
-        return Ptr(region, offset, step, 0, choices[0][2])
+        return Ptr(one_region(choices), offset, step, 0, choices[0][2])
 
     out = typed_value(c, types.Pointer(target), evaluate, node.at, [number])
     out.origin.note("near", "written")
@@ -232,19 +205,10 @@ def _at(target: types.CType, step: int, c: Context, node: CallExpr, used: bool) 
 BULK_FUNCTIONS: dict[str, BuiltinHandler] = {
     "__bulk_copy": fenced(_bulk_copy, behind=False),
     "__bulk_store": fenced(_bulk_store, behind=False),
-    "__bulk_commit": _bulk_commit,
-    "__bulk_wait": fenced(_bulk_wait),
-    "__proxy_fence": fenced(_proxy_fence, behind=False),
+    "__bulk_commit": by_team([], types.VOID, _bulk_commit),
+    "__bulk_wait": fenced(by_team([types.INT, types.BOOL], types.VOID, _bulk_wait)),
+    "__proxy_fence": fenced(by_team([], types.VOID, _proxy_fence), behind=False),
     "__cvta_generic_to_shared": _to_shared,
     "__shared_byte_at": partial(_at, types.UCHAR, 1),
     "__shared_word_at": partial(_at, types.ULLONG, 8),
-    # What inline assembly means, whatever headers there are.
-    "__ptx_cp_async": COPY_FUNCTIONS["__pipeline_memcpy_async"],
-    "__ptx_commit": COPY_FUNCTIONS["__pipeline_commit"],
-    "__ptx_wait": COPY_FUNCTIONS["__pipeline_wait_prior"],
-    "__ptx_mbarrier_init": PHASE_FUNCTIONS["__mbarrier_init"],
-    "__ptx_mbarrier_arrive": PHASE_FUNCTIONS["__mbarrier_arrive"],
-    "__ptx_mbarrier_expect": PHASE_FUNCTIONS["__mbarrier_expect_tx"],
-    "__ptx_mbarrier_test": PHASE_FUNCTIONS["__mbarrier_test_wait"],
-    "__ptx_mbarrier_test_parity": PHASE_FUNCTIONS["__mbarrier_test_wait_parity"],
 }

@@ -15,9 +15,12 @@ from simgpu.cuda_c.compile.conversions import computed, convert, decay, fold, no
 from simgpu.cuda_c.compile.form import Fence, Intrinsic, Price
 from simgpu.cuda_c.compile.typed import Evaluate, Expr
 from simgpu.cuda_c.syntax.ast import CallExpr
+from simgpu.cuda_c.text.source import Position
 from simgpu.cuda_c.types import CType, Scalar, spelled
 
 BuiltinHandler: TypeAlias = Callable[[Context, CallExpr, bool], Expr]
+_Maker: TypeAlias = Callable[[list[Evaluate], Position], Evaluate]  # of arguments, and where
+
 _USUAL = Price()
 
 
@@ -86,14 +89,26 @@ def by_value(
     types: Sequence[CType], result: CType, function: Callable[..., Any], price: Price = _USUAL
 ) -> BuiltinHandler:
     """A function of arguments of these types, of which some are structs, or its value is."""
+    make: _Maker = lambda runs, at: lambda t, m: function(*[r(t, m) for r in runs])
+    return _with_price(types, result, make, price)
 
+
+def by_team(
+    types: Sequence[CType], result: CType, does: Callable[..., Any], price: Price = _USUAL
+) -> BuiltinHandler:
+    """What the lanes of a mask do: a function of the team, the mask, the place, and these arguments."""
+    make: _Maker = lambda runs, at: lambda t, m: does(t, m, at, *[r(t, m) for r in runs])
+    return _with_price(types, result, make, price)
+
+
+def _with_price(
+    types: Sequence[CType], result: CType, make: _Maker, price: Price
+) -> BuiltinHandler:
     def handle(c: Context, node: CallExpr, used: bool) -> Expr:
         args = typed(c, node, types)
-        runs = [a.run for a in args]
         if price.instructions:
             c.work(*price)
-        run: Evaluate = lambda t, m: function(*[r(t, m) for r in runs])
-        return typed_value(c, result, run, node.at, args)
+        return typed_value(c, result, make([a.run for a in args], node.at), node.at, args)
 
     return handle
 

@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 
 from simgpu.cuda_c import types
-from simgpu.cuda_c.compile.builtins.common import BuiltinHandler, arguments, fenced
+from simgpu.cuda_c.compile.builtins.common import BuiltinHandler, arguments, by_team, fenced
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert, typed_value
 from simgpu.cuda_c.compile.typed import Expr
-from simgpu.cuda_c.lockstep import Mask, Site, Team, split, varies
+from simgpu.cuda_c.lockstep import Mask, Site, Team, split
 from simgpu.cuda_c.lockstep.values import select_lanes
 from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.memory.copies import copies_of
-from simgpu.cuda_c.memory.mixed_region import MixedRegion
 from simgpu.cuda_c.memory.pointers import Ptr
 from simgpu.cuda_c.syntax.ast import CallExpr
+from simgpu.cuda_c.text.source import Position
 from simgpu.errors import MisalignedError, OutOfBoundsError
 
 # The types that a copy of so many bytes moves at once.
@@ -43,10 +43,7 @@ def copied_between(c: Context, node: CallExpr, to: Expr, source: Expr) -> tuple[
 
 def need_space(t: Team, m: Mask, ptr: Ptr, shared: bool, site: Site) -> None:
     """Refuse to copy to or from the wrong kind of memory."""
-    known = [(m.bits, ptr.region, ptr.name)]
-    if isinstance(ptr.region, MixedRegion):
-        known = ptr.region.choices
-    for bits, region, name in known:
+    for bits, region, name in ptr.choices(m):
         here = bits & m.bits
         if region is not None and getattr(region, "shared", False) is not shared and here.any():
             end, wanted = "to" if site.write else "from", "shared" if shared else "global"
@@ -59,9 +56,7 @@ def _by_size(t: Team, m: Mask, size: Any, site: Site) -> Iterator[tuple[Mask, in
     rest: Mask | None = m
     for nbytes in _UNITS:
         if rest is not None:
-            those, rest = split(
-                rest, np.asarray(size) == nbytes if varies(size) else size == nbytes
-            )
+            those, rest = split(rest, size == nbytes)
             if those is not None:
                 yield those, nbytes
     if rest is not None:
@@ -81,9 +76,7 @@ def copy_unit(
         return
     words: list[Any] = []
     for k in range(0, nbytes, 4):
-        lack, read = split(
-            m, np.asarray(zeros) > nbytes - 4 - k if varies(zeros) else zeros > nbytes - 4 - k
-        )
+        lack, read = split(m, zeros > nbytes - 4 - k)
         word: Any = np.uint32(0)
         if read is not None:
             word = access.load_lanes(t, read, source.moved(k), types.UINT, load)
@@ -109,13 +102,9 @@ def _memcpy_async(c: Context, node: CallExpr, used: bool) -> Expr:
         zeros = more[0].run(t, m) if more else np.int32(0)
         need_space(t, m, target, True, sites[1])
         need_space(t, m, begin, False, sites[0])
-        wrong = (
-            m.bits & t.array((zeros < 0) | (zeros > count) | (zeros % 4 != 0))
-            if np.any(zeros)
-            else None
-        )
-        if wrong is not None and wrong.any():
-            lane = int(wrong.argmax())
+        wrong = np.any(zeros) and m.bits & ((zeros < 0) | (zeros > count) | (zeros % 4 != 0))
+        if np.any(wrong):
+            lane = int(np.argmax(wrong))
             text = (
                 f"starts an asynchronous copy that makes {int(t.array(zeros)[lane])} of its bytes 0: the "
                 "simulated device takes multiples of 4, up to the size of the copy"
@@ -127,23 +116,16 @@ def _memcpy_async(c: Context, node: CallExpr, used: bool) -> Expr:
     return typed_value(c, types.VOID, evaluate, node.at, args)
 
 
-def _commit(c: Context, node: CallExpr, used: bool) -> Expr:
-    args = arguments(c, node, 0)
-    c.work()
-    return typed_value(c, types.VOID, lambda t, m: copies_of(t).commit(t, m), node.at, args)
+def _commit(t: Team, m: Mask, at: Position) -> None:
+    copies_of(t).commit(t, m)
 
 
-def _wait(c: Context, node: CallExpr, used: bool) -> Expr:
-    args = arguments(c, node, 1)
-    left = convert(c, args[0], types.INT, args[0].at)
-    c.work()
-    return typed_value(
-        c, types.VOID, lambda t, m: copies_of(t).wait_prior(t, m, left.run(t, m)), node.at, args
-    )
+def _wait(t: Team, m: Mask, at: Position, left: Any) -> None:
+    copies_of(t).wait_prior(t, m, left)
 
 
 COPY_FUNCTIONS: dict[str, BuiltinHandler] = {
     "__pipeline_memcpy_async": fenced(_memcpy_async, behind=False),
-    "__pipeline_commit": _commit,
-    "__pipeline_wait_prior": fenced(_wait),
+    "__pipeline_commit": by_team([], types.VOID, _commit),
+    "__pipeline_wait_prior": fenced(by_team([types.INT], types.VOID, _wait)),
 }

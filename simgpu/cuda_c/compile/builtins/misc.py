@@ -14,7 +14,13 @@ from numpy.typing import NDArray
 
 from simgpu.cuda_c import types
 from simgpu.cuda_c.compile import constants, storage
-from simgpu.cuda_c.compile.builtins.common import BuiltinHandler, arguments, by_value, need_count
+from simgpu.cuda_c.compile.builtins.common import (
+    BuiltinHandler,
+    arguments,
+    by_team,
+    by_value,
+    need_count,
+)
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import constant, convert, decay, typed_value
 from simgpu.cuda_c.compile.form import Followed, Price, Sleep
@@ -22,7 +28,7 @@ from simgpu.cuda_c.compile.typed import Evaluate, Expr, MemoryPlace
 from simgpu.cuda_c.lockstep import Mask, Site, Team, split, varies
 from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.syntax.ast import CallExpr
-from simgpu.cuda_c.text.source import text_of
+from simgpu.cuda_c.text.source import Position, text_of
 from simgpu.errors import DeviceAssertError, KernelFault
 
 
@@ -114,43 +120,31 @@ def _texts(t: Team, m: Mask, start: Any, site: Site) -> NDArray[np.object_]:
 
 
 def _converted(values: Iterator[Any], match: re.Match[str]) -> str:
-    """The next value as a conversion of C's prints it."""
+    """The next value as a conversion of C's prints it, as Python's own `%` does but for a few cases."""
     flags, width, precision, _, letter = match.groups()
     if letter == "%":
         return "%"
     wide = next(values) if width == "*" else int(width or 0)
-    digits = (
-        next(values) if precision == "*" else None if precision is None else int(precision or 0)
-    )
-    value, sign = next(values), ""
-    if wide < 0:
-        flags, wide = f"{flags}-", -wide
-    wide = min(wide, _MOST_LETTERS)  # no more would be kept
-    if digits is not None:
-        digits = None if digits < 0 else min(digits, _MOST_LETTERS)
-    if letter in "sc":
-        text = str(value)[:digits] if letter == "s" else chr(value)
+    said = next(values) if precision == "*" else precision
+    digits = -1 if said is None else min(int(said or 0), _MOST_LETTERS)
+    value, whole = next(values), letter in "diouxXp"
+    flags += "-" * (wide < 0)
+    if letter not in "dieEfFgG":  # what has no sign
+        flags = flags.replace("+", "").replace(" ", "")
+    if letter in "sc" or (whole and digits >= 0) or (not whole and not math.isfinite(value)):
         flags = flags.replace("0", "")
-    elif letter in "eEfFgG":
-        text = f"%{flags}{'' if digits is None else f'.{digits}'}{letter}" % value
-        if not math.isfinite(value):
-            flags = flags.replace("0", "")
-        if text[0] in "+- ":
-            sign, text = text[0], text[1:]
-    else:
-        text = format(abs(value), {"o": "o", "x": "x", "X": "X", "p": "x"}.get(letter, "d"))
-        text = "" if digits == value == 0 else text.zfill(digits or 0)
-        if letter in "di":
-            sign = "-" if value < 0 else "+" if "+" in flags else " " if " " in flags else ""
-        elif letter == "p" or ("#" in flags and letter in "xX" and value):
-            sign = "0X" if letter == "X" else "0x"
-        elif "#" in flags and letter == "o" and text[:1] != "0":
-            text = f"0{text}"
-        if digits is not None:
-            flags = flags.replace("0", "")
-    if "0" in flags and "-" not in flags:
-        text = text.zfill(wide - len(sign))
-    return f"{sign}{text}".ljust(wide) if "-" in flags else f"{sign}{text}".rjust(wide)
+    if letter == "p":
+        flags, letter = f"#{flags}", "x"
+    elif letter == "o" and "#" in flags:  # Python's has an o in front
+        flags, digits = flags.replace("#", ""), max(digits, len(f"{value:o}") + bool(value))
+    elif whole and not value:
+        flags = flags.replace("#", "")
+        if not digits:  # nothing is left but a sign
+            sign = "+" if "+" in flags else " " if " " in flags else ""
+            letter, digits, value = "s", -1, sign
+    given = "" if digits < 0 else f".{digits}"
+    # Of a wider one, no more would be kept.
+    return f"%{flags}{min(abs(wide), _MOST_LETTERS) or ''}{given}{letter}" % value
 
 
 def _printable(c: Context, length: str, letter: str, arg: Expr) -> Expr:
@@ -177,29 +171,14 @@ def _printable(c: Context, length: str, letter: str, arg: Expr) -> Expr:
     return convert(c, arg, signed if letter in "di" else unsigned, arg.at)
 
 
-def _assert(c: Context, node: CallExpr, used: bool) -> Expr:
-    need_count(c, node, 1)
-    x = decay(c.expression(node.arguments[0]))
-    test = convert(c, x, types.BOOL, x.at).run
-    c.work(2)
-    at = node.at
-
-    def evaluate(t: Team, m: Mask) -> None:
-        failed = m.bits & ~t.array(test(t, m))
-        if failed.any():
-            t.fault(DeviceAssertError, at, int(failed.argmax()), "fails its own assert()")
-
-    return typed_value(c, types.VOID, evaluate, at, [x])
+def _assert(t: Team, m: Mask, at: Position, test: Any) -> None:
+    failed = m.bits & ~t.array(test)
+    if failed.any():
+        t.fault(DeviceAssertError, at, int(failed.argmax()), "fails its own assert()")
 
 
-def _trap(what: str, c: Context, node: CallExpr, used: bool) -> Expr:
-    need_count(c, node, 0)
-    at = node.at
-
-    def evaluate(t: Team, m: Mask) -> None:
-        t.fault(KernelFault, at, int(m.index[0]), what)
-
-    return typed_value(c, types.VOID, evaluate, at)
+def _trap(what: str, t: Team, m: Mask, at: Position) -> None:
+    t.fault(KernelFault, at, int(m.index[0]), what)
 
 
 def _expected(c: Context, node: CallExpr, used: bool) -> Expr:
@@ -222,17 +201,11 @@ def _nan(kind: types.Scalar, c: Context, node: CallExpr, used: bool) -> Expr:
     return constant(kind, math.nan, node.at)
 
 
-def _clock(result: types.Scalar, c: Context, node: CallExpr, used: bool) -> Expr:
+def _clock(result: types.Scalar, t: Team, m: Mask, at: Position) -> Any:
     """A warp's clock goes on with the instructions that it has issued."""
-    need_count(c, node, 0)
-    c.work()
-
-    def evaluate(t: Team, m: Mask) -> Any:
-        t.launch.clock_reads += 1  # since time goes on, a loop that looks at it does not spin
-        clocks = t.meter.clocks() + t.launch.waited
-        return clocks.astype(result.dtype)[t.layout.warp]
-
-    return typed_value(c, result, evaluate, node.at)
+    t.launch.clock_reads += 1  # since time goes on, a loop that looks at it does not spin
+    clocks = t.meter.clocks() + t.launch.waited
+    return clocks.astype(result.dtype)[t.layout.warp]
 
 
 def _hint(c: Context, node: CallExpr, used: bool) -> Expr:
@@ -248,15 +221,12 @@ def _static_assert(c: Context, node: CallExpr, used: bool) -> Expr:
     given = node.arguments[0]
     test = constants.evaluated(c, convert(c, c.expression(given), types.BOOL, given.at), given)
     if test.constant is None:
-        c.fail(
-            node.at, "static_assert takes what is known when the file is compiled, and this is not"
-        )
+        text = "static_assert takes what is known when the file is compiled, and this is not"
+        c.fail(node.at, text)
     if not test.constant:
         text = c.expression(node.arguments[1]).text if len(node.arguments) > 1 else ""
         told = text_of(text or "")
-        if told.startswith(
-            "the simulated device"
-        ):  # by which a header of ours says what a GPU takes
+        if told.startswith("the simulated device"):  # so a header of ours says what a GPU takes
             c.unsupported(node.at, told)
         c.fail(node.at, f"static assertion failed: {told}")
     return typed_value(c, types.VOID, lambda t, m: None, node.at)
@@ -268,17 +238,20 @@ def _list_of(*parts: Any) -> list[Any]:
 
 MISC_FUNCTIONS: dict[str, BuiltinHandler] = {
     "printf": _printf,
-    "assert": _assert,
+    "assert": by_team([types.BOOL], types.VOID, _assert, Price(2)),
     "static_assert": _static_assert,
-    "__trap": partial(_trap, "stops itself with __trap()"),
-    "__builtin_unreachable": partial(_trap, "comes to __builtin_unreachable()"),
     "__builtin_expect": _expected,
     "__builtin_assume_aligned": _aligned,
     "nan": partial(_nan, types.DOUBLE),
     "nanf": partial(_nan, types.FLOAT),
-    "clock": partial(_clock, types.LONG),
-    "clock64": partial(_clock, types.LLONG),
 }
+for _name, _type in (("clock", types.LONG), ("clock64", types.LLONG)):
+    MISC_FUNCTIONS[_name] = by_team([], _type, partial(_clock, _type))
+for _name, _what in (
+    ("__trap", "stops itself with __trap()"),
+    ("__builtin_unreachable", "comes to __builtin_unreachable()"),
+):
+    MISC_FUNCTIONS[_name] = by_team([], types.VOID, partial(_trap, _what), Price(0))
 for _name in ("__ldg", "__ldcg", "__ldca", "__ldcs", "__ldlu", "__ldcv"):
     MISC_FUNCTIONS[_name] = _load
 # A launch begins here when the one before it in its stream has ended, so nothing is left to be waited for.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,18 +15,14 @@ from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert, nodes, typed_value
 from simgpu.cuda_c.compile.form import Exchange
 from simgpu.cuda_c.compile.typed import Expr
-from simgpu.cuda_c.lockstep import Mask, Site, Team, split, varies
-from simgpu.cuda_c.lockstep.masks import by_lane
+from simgpu.cuda_c.lockstep import Mask, Site, Team, by_lane, split
 from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.memory.copies import copies_of
-from simgpu.cuda_c.memory.mixed_region import region_of
-from simgpu.cuda_c.memory.phases import phases_of
-from simgpu.cuda_c.memory.pointers import MaskedAccess, Ptr
+from simgpu.cuda_c.memory.phases import BarrierWords, Phases, phases_of
+from simgpu.cuda_c.memory.pointers import MaskedAccess, Ptr, region_of
 from simgpu.cuda_c.memory.regions import ByteRegion
 from simgpu.cuda_c.syntax.ast import CallExpr
 from simgpu.errors import BarrierError
-
-Reached = tuple[ByteRegion, MaskedAccess, Any]
 
 
 def barrier_site(c: Context, node: CallExpr, expr: Expr) -> Site:
@@ -38,17 +35,20 @@ def barrier_site(c: Context, node: CallExpr, expr: Expr) -> Site:
     return site
 
 
-def reach_barrier(t: Team, m: Mask, ptr: Ptr, site: Site) -> Reached:
-    """The memory that a barrier is in, the access to it, and the numbers of its words of 8 bytes."""
+def _in_shared(t: Team, m: Mask, ptr: Ptr, site: Site) -> tuple[ByteRegion, MaskedAccess]:
+    """The memory that a barrier is in, and the access to it."""
     region = region_of(t, m, ptr, site)
     if not isinstance(region, ByteRegion) or not region.shared:
-        text = (
-            f"uses '{ptr.name}' as a barrier, which is not in shared memory (or not in all threads)"
-        )
+        text = f"uses '{ptr.name}' as a barrier, which is not in shared memory in all threads"
         t.fault(BarrierError, site.at, int(m.index[0]), text)
+    return region, MaskedAccess(t, m, ptr, types.ULLONG, site, 0)
+
+
+def reach_barrier(t: Team, m: Mask, ptr: Ptr, site: Site) -> BarrierWords:
+    """The words of 8 bytes that are a barrier for each lane."""
+    region, a = _in_shared(t, m, ptr, site)
     access.tell(t, m, ptr, 8, site)
-    a = MaskedAccess(t, m, ptr, types.ULLONG, site, 0)
-    return region, a, region.reached(a)[1]
+    return BarrierWords(region, a, region.reached(a)[1])
 
 
 def numbers_of(m: Mask, value: Any) -> Any:
@@ -64,63 +64,41 @@ def _init(c: Context, node: CallExpr, used: bool) -> Expr:
 
     def evaluate(t: Team, m: Mask) -> None:
         ptr, expected = bar.run(t, m), numbers_of(m, count.run(t, m))
+        region, a = _in_shared(t, m, ptr, site)
         access.store_lanes(t, m, ptr, types.ULLONG, np.uint64(0), site)
-        region = region_of(t, m, ptr, site)
-        if not isinstance(region, ByteRegion) or not region.shared:
-            text = (
-                f"makes a barrier of '{ptr.name}', which is not in shared memory, as it has to be"
-            )
-            t.fault(BarrierError, site.at, int(m.index[0]), text)
-        a = MaskedAccess(t, m, ptr, types.ULLONG, site, 0)
         region.locate(a)
         region.place(a, True)
-        phases_of(t).make(region, a, a.index, expected)
+        phases_of(t).make(BarrierWords(region, a, a.index), expected)
 
     return typed_value(c, types.VOID, evaluate, node.at, [bar, count])
 
 
-def _arrive(drop: bool, c: Context, node: CallExpr, used: bool) -> Expr:
-    """`(barrier, times = 1, bytes to come = 0)`, whose value is the token of the phase."""
-    bar, *more = arguments(c, node, 1, 2, 3)
-    numbers = [convert(c, e, types.INT, e.at) for e in more]
-    site = barrier_site(c, node, bar)
-    c.work(2)
+def _at_barrier(
+    does: Callable[..., Any],
+    result: types.CType,
+    kinds: Sequence[types.Scalar],
+    instructions: int = 2,
+    least: int = 1,
+) -> BuiltinHandler:
+    """What lanes do at a barrier, with numbers of these kinds, of which `least` have to be given."""
 
-    def evaluate(t: Team, m: Mask) -> Any:
-        said = [e.run(t, m) for e in numbers]
-        times, nbytes = *said, *(np.int32(1), np.int32(0))[len(said) :]
-        region, a, words = reach_barrier(t, m, bar.run(t, m), site)
-        given = numbers_of(m, times).astype(np.int64), numbers_of(m, nbytes).astype(np.int64)
-        return m.spread(phases_of(t).arrive(region, a, words, *given, drop))
+    def handle(c: Context, node: CallExpr, used: bool) -> Expr:
+        bar, *more = arguments(c, node, *range(1 + least, 2 + len(kinds)))
+        numbers = [convert(c, e, kind, e.at) for e, kind in zip(more, kinds, strict=False)]
+        site = barrier_site(c, node, bar)
+        c.work(instructions)
 
-    return typed_value(c, types.ULLONG, evaluate, node.at, [bar, *numbers])
+        def evaluate(t: Team, m: Mask) -> Any:
+            given = [numbers_of(m, e.run(t, m)) for e in numbers]
+            out = does(phases_of(t), reach_barrier(t, m, bar.run(t, m), site), *given)
+            return None if out is None else m.spread(out)
 
+        parts = [bar, *numbers]
+        # Who asks whether a phase is over looks at memory that others change (`compile.waiting`).
+        asks = c.note(Exchange(nodes(parts), load=None)) if result is types.BOOL else None
+        return typed_value(c, result, evaluate, node.at, parts, node=asks)
 
-def _expect(c: Context, node: CallExpr, used: bool) -> Expr:
-    bar, count = arguments(c, node, 2)
-    site, count = barrier_site(c, node, bar), convert(c, count, types.INT, count.at)
-    c.work()
-
-    def evaluate(t: Team, m: Mask) -> None:
-        region, a, words = reach_barrier(t, m, bar.run(t, m), site)
-        phases_of(t).expect(region, a, words, numbers_of(m, count.run(t, m)).astype(np.int64))
-
-    return typed_value(c, types.VOID, evaluate, node.at, [bar, count])
-
-
-def _passed(by_parity: bool, c: Context, node: CallExpr, used: bool) -> Expr:
-    """Whether a phase is over, by its token or its parity."""
-    bar, given = arguments(c, node, 2)
-    site, asked = barrier_site(c, node, bar), convert(c, given, types.ULLONG, given.at)
-    c.work(2)
-
-    def evaluate(t: Team, m: Mask) -> Any:
-        token = numbers_of(m, asked.run(t, m))
-        region, a, words = reach_barrier(t, m, bar.run(t, m), site)
-        return m.spread(phases_of(t).passed(region, a, words, token, by_parity))
-
-    node_of_it = c.note(Exchange(nodes([bar, asked]), load=None))
-    return typed_value(c, types.BOOL, evaluate, node.at, [bar, asked], node=node_of_it)
+    return handle
 
 
 def _group_copy(c: Context, node: CallExpr, used: bool) -> Expr:
@@ -131,10 +109,8 @@ def _group_copy(c: Context, node: CallExpr, used: bool) -> Expr:
     """
     to, source, *numbers, bar = arguments(c, node, 6)
     size, rank, count = (convert(c, e, types.LLONG, e.at) for e in numbers)
-    sites, plain = (
-        copied_between(c, node, to, source),
-        (c.new_site(node.at), c.new_site(node.at, True)),
-    )
+    sites = copied_between(c, node, to, source)
+    plain = c.new_site(node.at), c.new_site(node.at, True)
     by = None if bar.constant is not None else barrier_site(c, node, bar)
     c.work()
 
@@ -143,16 +119,14 @@ def _group_copy(c: Context, node: CallExpr, used: bool) -> Expr:
         target, begin = to.run(t, m), source.run(t, m)
         nbytes, first, step = (np.asarray(e.run(t, m), np.int64) for e in (size, rank, count))
         if by is not None:
-            copies.bound = phases_of(t).counting(*reach_barrier(t, m, bar.run(t, m), by))
+            copies.bound = phases_of(t).counting(reach_barrier(t, m, bar.run(t, m), by))
         try:
             low = np.asarray(target.address()) | np.asarray(begin.address()) | nbytes
             rest: Mask | None = m
             for unit in (16, 8, 4, 1):
                 lanes = None
                 if rest is not None:
-                    lanes, rest = split(
-                        rest, low % unit == 0 if varies(low) else np.bool_(low % unit == 0)
-                    )
+                    lanes, rest = split(rest, low % unit == 0)
                 if lanes is not None:
                     _share(t, lanes, target, begin, nbytes, first, step, unit)
         finally:
@@ -180,12 +154,18 @@ def _group_copy(c: Context, node: CallExpr, used: bool) -> Expr:
     return typed_value(c, types.VOID, evaluate, node.at, [to, source, size, rank, count, bar])
 
 
+_NUMBERS = [types.INT, types.INT]
+_dropping, _by_parity = partial(Phases.arrive, drop=True), partial(Phases.passed, by_parity=True)
 PHASE_FUNCTIONS: dict[str, BuiltinHandler] = {
-    "__mbarrier_init": fenced(_init, behind=False),
-    "__mbarrier_arrive": fenced(partial(_arrive, False), behind=False),
-    "__mbarrier_arrive_and_drop": fenced(partial(_arrive, True), behind=False),
-    "__mbarrier_expect_tx": fenced(_expect, behind=False),
-    "__mbarrier_test_wait": fenced(partial(_passed, False), behind=False),
-    "__mbarrier_test_wait_parity": fenced(partial(_passed, True), behind=False),
-    "__memcpy_async_share": fenced(_group_copy, behind=False),
+    name: fenced(handler, behind=False)
+    for name, handler in {
+        "__mbarrier_init": _init,
+        # `(barrier, times = 1, bytes to come = 0)`, whose value is the token of the phase.
+        "__mbarrier_arrive": _at_barrier(Phases.arrive, types.ULLONG, _NUMBERS, least=0),
+        "__mbarrier_arrive_and_drop": _at_barrier(_dropping, types.ULLONG, _NUMBERS, least=0),
+        "__mbarrier_expect_tx": _at_barrier(Phases.expect, types.VOID, [types.INT], 1),
+        "__mbarrier_test_wait": _at_barrier(Phases.passed, types.BOOL, [types.ULLONG]),
+        "__mbarrier_test_wait_parity": _at_barrier(_by_parity, types.BOOL, [types.ULLONG]),
+        "__memcpy_async_share": _group_copy,
+    }.items()
 }

@@ -226,7 +226,5 @@ SYNC_FUNCTIONS: dict[str, BuiltinHandler] = {
 }
 # What the header cuda/atomic makes its fences of, by order and scope.
 for _order in ("acquire", "release", "acq_rel", "seq_cst"):
-    SYNC_FUNCTIONS[f"__fence_{_order}_block"] = SYNC_FUNCTIONS[f"__fence_{_order}_device"] = fenced(
-        _fence
-    )
-    SYNC_FUNCTIONS[f"__fence_{_order}_system"] = fenced(_system_fence)
+    for _scope, _does in (("block", _fence), ("device", _fence), ("system", _system_fence)):
+        SYNC_FUNCTIONS[f"__fence_{_order}_{_scope}"] = fenced(_does)

@@ -12,6 +12,7 @@ halves in all three shapes and bfloat16 in one, sums that cancel, that are tiny,
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -92,58 +93,40 @@ def _places(
     return out
 
 
-def _load(c: Context, node: CallExpr, used: bool) -> Expr:
-    """`(elements, from, rows, columns, how many elements, pitch, turned)`."""
-    into, source, rows, columns, count, pitch, turned = arguments(c, node, 7)
-    kind, site, kept = _number_of(c, node, source), c.new_site(node.at), c.new_site(node.at, True)
-    shape = (
-        integer_constant(c, node.arguments[2], "rows"),
-        integer_constant(c, node.arguments[3], "columns"),
-    )
+def _sides(c: Context, node: CallExpr, first: int) -> tuple[int, int]:
+    """The rows and the columns of a matrix, which are arguments from this one on."""
+    rows, columns = node.arguments[first : first + 2]
+    return integer_constant(c, rows, "rows"), integer_constant(c, columns, "columns")
+
+
+def _move(loads: bool, c: Context, node: CallExpr, used: bool) -> Expr:
+    """Load a fragment, or store it: `(memory, elements, rows, columns, how many elements, pitch, turned)`."""
+    memory, held, *_, pitch, turned = args = arguments(c, node, 7)
+    what = "load_matrix_sync" if loads else "store_matrix_sync"
+    kind, site = _number_of(c, node, memory), c.new_site(node.at, not loads)
+    kept, shape = c.new_site(node.at, loads), _sides(c, node, 2)
+    if not loads:
+        memory.origin.note("written")
     elements = integer_constant(c, node.arguments[4], "elements")
-    pitch, turned = (
-        convert(c, pitch, types.UINT, pitch.at),
-        convert(c, turned, types.BOOL, turned.at),
-    )
+    pitch = convert(c, pitch, types.UINT, pitch.at)
+    turned = convert(c, turned, types.BOOL, turned.at)
     c.work(2)
 
     def evaluate(t: Team, m: Mask) -> None:
         given = pitch.run(t, m), turned.run(t, m)
-        places = _places(t, m, source.run(t, m), kind, shape, *given, "load_matrix_sync", site)
-        found = [access.load_lanes(t, m, place, kind, site) for place in places]
-        to = into.run(t, m)
-        for k in range(elements):
-            access.store_lanes(t, m, to.moved(k * kind.size), kind, found[k % len(found)], kept)
-
-    return typed_value(
-        c, types.VOID, evaluate, node.at, [into, source, rows, columns, count, pitch, turned]
-    )
-
-
-def _store(c: Context, node: CallExpr, used: bool) -> Expr:
-    """`(to, elements, rows, columns, pitch, turned)`."""
-    into, held, rows, columns, pitch, turned = arguments(c, node, 6)
-    kind, site, kept = _number_of(c, node, into), c.new_site(node.at, True), c.new_site(node.at)
-    into.origin.note("written")
-    shape = (
-        integer_constant(c, node.arguments[2], "rows"),
-        integer_constant(c, node.arguments[3], "columns"),
-    )
-    pitch, turned = (
-        convert(c, pitch, types.UINT, pitch.at),
-        convert(c, turned, types.BOOL, turned.at),
-    )
-    c.work(2)
-
-    def evaluate(t: Team, m: Mask) -> None:
-        given = pitch.run(t, m), turned.run(t, m)
-        places = _places(t, m, into.run(t, m), kind, shape, *given, "store_matrix_sync", site)
-        found = held.run(t, m)
+        places = _places(t, m, memory.run(t, m), kind, shape, *given, what, site)
+        start = held.run(t, m)
+        if loads:
+            found = [access.load_lanes(t, m, place, kind, site) for place in places]
+            for k in range(elements):
+                to = start.moved(k * kind.size)
+                access.store_lanes(t, m, to, kind, found[k % len(found)], kept)
+            return
         for k, place in enumerate(places):
-            value = access.load_lanes(t, m, found.moved(k * kind.size), kind, kept)
+            value = access.load_lanes(t, m, start.moved(k * kind.size), kind, kept)
             access.store_lanes(t, m, place, kind, value, site)
 
-    return typed_value(c, types.VOID, evaluate, node.at, [into, held, rows, columns, pitch, turned])
+    return typed_value(c, types.VOID, evaluate, node.at, args)
 
 
 def _multiply(c: Context, node: CallExpr, used: bool) -> Expr:
@@ -151,24 +134,19 @@ def _multiply(c: Context, node: CallExpr, used: bool) -> Expr:
     into, first, second, third, *_ = arguments(c, node, 6)
     kinds = [_number_of(c, node, e) for e in (into, first, second, third)]
     if kinds[0] is not types.FLOAT or kinds[3] is not types.FLOAT or kinds[1] is not kinds[2]:
-        c.unsupported(
-            node.at, "tensor cores take two matrices of half or of bfloat16, and add floats"
-        )
-    rows = integer_constant(c, node.arguments[4], "rows")
-    columns = integer_constant(c, node.arguments[5], "columns")
+        text = "tensor cores take two matrices of half or of bfloat16, and add floats"
+        c.unsupported(node.at, text)
+    rows, columns = _sides(c, node, 4)
     kind, site, kept = kinds[1], c.new_site(node.at), c.new_site(node.at, True)
     c.work(*_MULTIPLY)
 
     def matrix(
         t: Team, m: Mask, expr: Expr, of: types.Scalar, shape: tuple[int, int]
     ) -> NDArray[Any]:
-        ptr = expr.run(t, m)
-        found = [
-            m.take(t.array(access.load_lanes(t, m, ptr.moved(k * of.size), of, site))).reshape(
-                -1, WARP
-            )
-            for k in range(shape[0] * shape[1] // WARP)
-        ]
+        ptr, found = expr.run(t, m), list[NDArray[Any]]()
+        for k in range(shape[0] * shape[1] // WARP):
+            value = access.load_lanes(t, m, ptr.moved(k * of.size), of, site)
+            found.append(m.take(t.array(value)).reshape(-1, WARP))
         return np.stack(found, 1)[..., _HOLDER].reshape(-1, *shape)
 
     def evaluate(t: Team, m: Mask) -> None:
@@ -204,13 +182,12 @@ def tensor_product(a: Any, b: Any, c: Any, least: int) -> NDArray[np.float32]:
     if a.dtype == np.uint16:
         a, b = ((x.astype(np.uint32) << 16).view(np.float32) for x in (a, b))
     left, right = a.astype(np.float64)[:, :, None, :], b.astype(np.float64).swapaxes(1, 2)[:, None]
-    exponents = [np.maximum(np.frexp(x)[1] - 1, least).astype(np.int32) for x in (left, right)]
-    nothing = np.int32(-4096)
+    # Where nothing is, the exponent is less than any.
     exponents = [
-        np.where(x == 0, nothing, e) for x, e in zip((left, right), exponents, strict=True)
+        np.where(x == 0, np.int32(-4096), np.maximum(np.frexp(x)[1] - 1, low))
+        for x, low in ((left, least), (right, least), (c, -126))
     ]
-    mine = np.where(c == 0, nothing, np.maximum(np.frexp(c)[1] - 1, -126))
-    top = np.maximum((exponents[0] + exponents[1]).max(-1), mine)
+    top = np.maximum((exponents[0] + exponents[1]).max(-1), exponents[2])
     unit = np.ldexp(1.0, np.where(top < -1000, 0, top) - 23 - _GUARD)
     total = np.trunc(left * right / unit[..., None]).sum(-1) + np.trunc(c.astype(np.float64) / unit)
     exact = total * unit
@@ -220,7 +197,7 @@ def tensor_product(a: Any, b: Any, c: Any, least: int) -> NDArray[np.float32]:
 
 
 TENSOR_FUNCTIONS: dict[str, BuiltinHandler] = {
-    "__wmma_load": fenced(_load, behind=False),
-    "__wmma_store": fenced(_store, behind=False),
+    "__wmma_load": fenced(partial(_move, True), behind=False),
+    "__wmma_store": fenced(partial(_move, False), behind=False),
     "__wmma_multiply": _multiply,
 }

@@ -254,20 +254,14 @@ def _vote(
     return typed_value(c, result, evaluate, node.at, args)
 
 
-def _activemask(c: Context, node: CallExpr, used: bool) -> Expr:
-    common.need_count(c, node, 0)
-    c.work()
-
-    def evaluate(t: Team, m: Mask) -> Any:
-        active, hostile = _by_warp(t, m.bits), t.launch.hostile
-        if hostile is None:
-            return active
-        # It promises nothing about lanes that could be converged: some may come later.
-        part = np.uint32(hostile.random.getrandbits(32))
-        first = part >> t.layout.lane.astype(np.uint32) & np.uint32(1)
-        return active & np.where(first != 0, part, ~part)
-
-    return typed_value(c, UINT, evaluate, node.at)
+def _activemask(t: Team, m: Mask, at: Position) -> Any:
+    active, hostile = _by_warp(t, m.bits), t.launch.hostile
+    if hostile is None:
+        return active
+    # It promises nothing about lanes that could be converged: some may come later.
+    part = np.uint32(hostile.random.getrandbits(32))
+    first = part >> t.layout.lane.astype(np.uint32) & np.uint32(1)
+    return active & np.where(first != 0, part, ~part)
 
 
 def _groups(t: Team, m: Mask, value: Any) -> NDArray[np.uint32]:
@@ -328,7 +322,7 @@ WARP_FUNCTIONS: dict[str, common.BuiltinHandler] = {
     "__any_sync": partial(_vote, INT, lambda yes, here: yes != 0),
     "__all_sync": partial(_vote, INT, lambda yes, here: yes == here),
     "__uni_sync": partial(_vote, INT, lambda yes, here: (yes == here) | (yes == 0)),
-    "__activemask": _activemask,
+    "__activemask": common.by_team([], UINT, _activemask),
     "__match_any_sync": _match,
     "__reduce_add_sync": partial(_reduce, np.add, (INT, UINT)),
     "__reduce_min_sync": partial(_reduce, np.minimum, (INT, UINT)),

@@ -25,11 +25,11 @@ ASYNCGPU_FRAGMENT(matrix_b, __nv_bfloat16, K, N, N / 2)
 ASYNCGPU_FRAGMENT(accumulator, float, M, N, 8)
 #undef ASYNCGPU_FRAGMENT
 template <typename F, typename T> __device__ inline void load_matrix_sync(F& f, const T* from, unsigned pitch) {
-    __wmma_load(f.x, from, F::_rows, F::_columns, F::num_elements, pitch, f._turned()); }
+    __wmma_load(from, f.x, F::_rows, F::_columns, F::num_elements, pitch, f._turned()); }
 template <typename F, typename T> __device__ inline void load_matrix_sync(F& f, const T* from, unsigned pitch, layout_t layout) {
-    __wmma_load(f.x, from, F::_rows, F::_columns, F::num_elements, pitch, layout == mem_col_major); }
+    __wmma_load(from, f.x, F::_rows, F::_columns, F::num_elements, pitch, layout == mem_col_major); }
 template <typename F, typename T> __device__ inline void store_matrix_sync(T* to, const F& f, unsigned pitch, layout_t layout) {
-    __wmma_store(to, f.x, F::_rows, F::_columns, pitch, layout == mem_col_major); }
+    __wmma_store(to, f.x, F::_rows, F::_columns, F::num_elements, pitch, layout == mem_col_major); }
 template <typename F, typename T> __device__ inline void fill_fragment(F& f, T value) {
     for (int k = 0; k < F::num_elements; k++) f.x[k] = value; }
 template <typename D, typename A, typename B, typename C>

@@ -145,9 +145,8 @@ class Communicator:
         meeting = self._meetings.setdefault((ends, number), _RankMeeting(ranks))
         for other, earlier in meeting.calls.items():
             if not meeting.error and not earlier.agrees(call):
-                meeting.error = (
-                    f"ranks disagree: rank {other} calls {earlier}, and rank {rank} calls {call}"
-                )
+                both = f"rank {other} calls {earlier}, and rank {rank} calls {call}"
+                meeting.error = f"ranks disagree: {both}"
         meeting.calls[rank] = call
         if len(meeting.calls) == len(meeting.ranks):
             del self._meetings[ends, number]
@@ -164,9 +163,8 @@ class Communicator:
                 target.spoiled = None
         numbers = [self.devices[rank].ordinal for rank in meeting.ranks]
         size = len(self.devices) if first.what == "all_gather" else 1
-        pairs = [
-            (numbers[n], numbers[_next(n, call, len(numbers))]) for n, call in enumerate(calls)
-        ]
+        targets = [_next(n, call, len(numbers)) for n, call in enumerate(calls)]
+        pairs = [(number, numbers[to]) for number, to in zip(numbers, targets, strict=True)]
         if first.what in _PAIRS:
             sender = 0 if first.what == "send" else 1
             pairs = [(numbers[sender], numbers[1 - sender])] * 2

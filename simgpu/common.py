@@ -46,9 +46,8 @@ class Pinned(np.ndarray[Any, Any]):
     ) -> Any:
         if out:
             more["out"] = tuple(x.view(np.ndarray) if isinstance(x, Pinned) else x for x in out)
-        got = getattr(ufunc, method)(
-            *[x.plain() if isinstance(x, Pinned) else x for x in args], **more
-        )
+        read = [x.plain() if isinstance(x, Pinned) else x for x in args]
+        got = getattr(ufunc, method)(*read, **more)
         return out[0] if len(out) == 1 else got  # so that += leaves it what it is
 
     def __getitem__(self, index: Any) -> Any:

@@ -285,14 +285,10 @@ class Device:
         """Copy from a device of this machine to another, of which one is this."""
         origin, to = ends
         if origin.machine is not to.machine:
-            raise DeviceMismatchError(
-                f"{origin.name} and {to.name} are not in one simulated machine, so nothing links them"
-            )
-        numbers = origin.ordinal, to.ordinal
-        wiring = self.machine.wiring
-        self.enqueue(
-            pieces.peer_copy_piece(self.spec, wiring, numbers, target, source, nbytes), stream
-        )
+            text = "are not in one simulated machine, so nothing links them"
+            raise DeviceMismatchError(f"{origin.name} and {to.name} {text}")
+        way = self.machine.wiring, (origin.ordinal, to.ordinal)
+        self.enqueue(pieces.peer_copy_piece(self.spec, *way, target, source, nbytes), stream)
 
     def get_function(
         self, source: str, name: str, reference: Reference | None = None, contract: bool = False
@@ -317,7 +313,7 @@ class Device:
 
     def variable(self, function: object, name: str, nbytes: int) -> Memory:
         """The memory of a `__constant__` or `__device__` variable of a kernel's file."""
-        return self.memory_of(self._own_function(function).program.variables[name], 0)
+        return self.memory_of(self.own_function(function).program.variables[name], 0)
 
     def launch(
         self,
@@ -329,21 +325,11 @@ class Device:
         stream: object,
     ) -> None:
         """Enqueue one launch."""
-        self.enqueue(self.launch_of(function, grid, block, args, shared_mem), stream)
+        known = self.own_function(function)
+        self.enqueue(KernelLaunch.piece(self, known, grid, block, args, shared_mem), stream)
 
-    def launch_of(
-        self,
-        function: object,
-        grid: LaunchDim,
-        block: LaunchDim,
-        args: Sequence[object],
-        shared_mem: int,
-    ) -> EnginePiece:
-        """One launch, to be enqueued once or again and again."""
-        known = self._own_function(function)
-        return KernelLaunch.piece(self, known, grid, block, args, shared_mem)
-
-    def _own_function(self, function: object) -> LoadedKernel:
+    def own_function(self, function: object) -> LoadedKernel:
+        """A kernel, if it was compiled for a simulated device."""
         if not isinstance(function, LoadedKernel):
             raise DeviceMismatchError(f"{function!r} was not compiled for {self.name}")
         return function

@@ -25,7 +25,7 @@ from operator import attrgetter, itemgetter
 
 from simgpu.errors import DeviceError, UpstreamError, given_up
 from simgpu.interrupts import Held, let_through
-from simgpu.queues import Command, EngineEvent, Port, Queue, Resource, ResourceDemand, Shows
+from simgpu.queues import Command, EngineEvent, Port, Queue, ResourceDemand, Shows
 from simgpu.spec import NVLINK
 
 INFINITY = float("inf")
@@ -310,7 +310,10 @@ class Engine:
             return False
         if command.awaits is not None and not command.awaits.passed:
             return False
-        if command.resource in ("h2d", "d2h") and self._busy(queue.device, command.resource):
+        copies = (r for r in self._running if r.command.resource == command.resource)
+        if command.resource in ("h2d", "d2h") and any(
+            r.queue.device == queue.device for r in copies
+        ):
             return False
         if command.resource == "compute" and self._crowded(queue.device):
             return False
@@ -381,11 +384,6 @@ class Engine:
         if command.skipped is not None:
             command.skipped(error)
             self.stir()
-
-    def _busy(self, device: int, resource: Resource) -> bool:
-        return any(
-            r.command.resource == resource and r.queue.device == device for r in self._running
-        )
 
     def _share(self) -> None:
         """Give places to the kernels of each device, and throughput to those that have some."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from simgpu import pieces
 from simgpu.common import PreparedCall
+from simgpu.launches import KernelLaunch
 from simgpu.machine import exclusive
 from simgpu.pieces import EnginePiece
 from simgpu.stream import Event, Stream
@@ -53,15 +54,10 @@ class Graph:
         self.device = device = replay.device
         self.lock = device.lock
         nodes = count()  # the graph and the number of the node are in the span of each piece
-        self._steps: list[Step] = [
-            (
-                at,
-                _with(what, graph=name, node=next(nodes))
-                if isinstance(what, EnginePiece)
-                else what,
-            )
-            for at, what in replay.steps
-        ]
+        self._steps: list[Step] = []
+        for at, what in replay.steps:
+            works = isinstance(what, EnginePiece)
+            self._steps.append((at, _with(what, graph=name, node=next(nodes)) if works else what))
         last = max((at for at, _ in self._steps), default=0)
         self._branches = [device.create_stream(non_blocking=True) for _ in range(last)]
         working = {at for at, what in self._steps if isinstance(what, EnginePiece)}
@@ -138,7 +134,8 @@ def _piece(device: Device, call: PreparedCall) -> EnginePiece:
     spec, args = device.spec, call.args
     match call.verb:
         case "launch":
-            piece = device.launch_of(*args)
+            function, *more = args
+            piece = KernelLaunch.piece(device, device.own_function(function), *more)
         case "decide":
             what, memory, bodies = args
             parts = [[_piece(device, part) for part in body] for body in bodies]

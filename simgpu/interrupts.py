@@ -41,9 +41,8 @@ class Held:
     handler: ClassVar[_Handler | int] = default_int_handler  # of the program
     arrived: ClassVar[tuple[int, FrameType | None] | None] = None
     ending: ClassVar[bool] = False  # what is interruptible should end now
-    raised: ClassVar[bool] = (
-        False  # by the program's handler, as Python's does, and trio's in a task
-    )
+    # By the program's handler, as Python's does, and trio's in a task.
+    raised: ClassVar[bool] = False
 
 
 def hold(number: int, frame: FrameType | None) -> None:

@@ -79,9 +79,8 @@ class Stream:
         self.machine, self.lock = device.machine, device.lock
         self.number = number
         self.clock = Clock()
-        self.queue = self.machine.engine.queue(
-            device.ordinal, device.spec.pause_us, device.spec.switch_us
-        )
+        pauses = device.spec.pause_us, device.spec.switch_us
+        self.queue = self.machine.engine.queue(device.ordinal, *pauses)
         weakref.finalize(self, setattr, self.queue, "orphaned", True)
 
     def __repr__(self) -> str:

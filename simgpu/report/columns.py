@@ -145,9 +145,8 @@ def annotate(name: str, source: str, launches: int, counts: Counts) -> str:
     ]
     number = len(str(len(lines)))
     times = "1 launch" if launches == 1 else f"{launches} launches"
-    said = [
-        f"{name}, {times}, {counts.warp_instructions:,} warp instructions, {counts.flops:,} FLOP"
-    ]
+    did = f"{counts.warp_instructions:,} warp instructions, {counts.flops:,} FLOP"
+    said = [f"{name}, {times}, {did}"]
     head = "  ".join(title.rjust(size) for (title, _), size in zip(columns, sizes, strict=True))
     said.append(f"{head}  {'':{number}} |")
     for n, (row, text) in enumerate(zip(rows, lines, strict=True), start=1):

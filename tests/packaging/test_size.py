@@ -19,7 +19,7 @@ from tests.tools import PACKAGES, ROOT
 WHOLE = {
     "asyncgpu_tutor": 23_755,
     "asyncgpu_course": 11_985,
-    "simgpu": 28_520,
+    "simgpu": 28_310,
     "tests": 33_545,
     "course": 46_150,
     "tools": 7_910,
@@ -43,16 +43,16 @@ ROOMS = {
     "asyncgpu_tutor/run": 2_240,
     "asyncgpu_tutor/serving": 1_200,
     "asyncgpu_tutor/traces": 6_300,
-    "simgpu/cuda_c": 22_300,
-    "simgpu/cuda_c/compile": 9_950,
+    "simgpu/cuda_c": 22_085,
+    "simgpu/cuda_c/compile": 9_755,
     "simgpu/cuda_c/cost": 2_170,
-    "simgpu/cuda_c/lockstep": 1_070,
-    "simgpu/cuda_c/memory": 3_815,
-    "simgpu/cuda_c/run": 1_010,
+    "simgpu/cuda_c/lockstep": 1_025,
+    "simgpu/cuda_c/memory": 3_735,
+    "simgpu/cuda_c/run": 1_005,
     "simgpu/cuda_c/syntax": 2_800,
     "simgpu/cuda_c/text": 1_290,
     "simgpu/judging": 765,
-    "simgpu/report": 500,
+    "simgpu/report": 475,
 }
 
 

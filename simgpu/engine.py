@@ -310,9 +310,9 @@ class Engine:
             return False
         if command.awaits is not None and not command.awaits.passed:
             return False
-        copies = (r for r in self._running if r.command.resource == command.resource)
         if command.resource in ("h2d", "d2h") and any(
-            r.queue.device == queue.device for r in copies
+            run.command.resource == command.resource and run.queue.device == queue.device
+            for run in self._running
         ):
             return False
         if command.resource == "compute" and self._crowded(queue.device):

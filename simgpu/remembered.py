@@ -15,6 +15,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
+from operator import attrgetter
 from weakref import WeakValueDictionary
 
 from simgpu.cuda_c import GlobalMemory, LaunchResult, MemoryState
@@ -34,11 +35,6 @@ class _PastLaunch:
     before: list[MemoryState]
     after: list[MemoryState | None]
     done: Done
-
-    @property
-    def states(self) -> list[MemoryState]:
-        """All contents that it keeps."""
-        return [*self.before, *[state for state in self.after if state is not None]]
 
 
 class Remembered:
@@ -69,14 +65,14 @@ class Remembered:
         # The same memory given twice is not the same as two that hold the same.
         places = {id(v): v for v in (*values, *variables) if isinstance(v, GlobalMemory)}
         memories = list(places.values())
-        order = {place: number for number, place in enumerate(places)}
+        order = dict(zip(places, range(len(places)), strict=True))
         given: list[Hashable] = [
             order[id(v)] if isinstance(v, GlobalMemory) else v and (v.dtype.char, v.tobytes())
             for v in values
         ]
-        if sum([memory.nbytes for memory in memories]) > LARGEST:
+        if sum(map(attrgetter("nbytes"), memories)) > LARGEST:
             return execute()
-        sums = [memory.checksum() for memory in memories]
+        sums = [*map(GlobalMemory.checksum, memories)]
         key = (kind, tuple(given), tuple(sums))
         with self._lock:
             known = self._launches.get(key)
@@ -124,7 +120,7 @@ class Remembered:
     def _count(self, launch: _PastLaunch, by: int) -> None:
         """Reckon with the room that a launch takes (1), or gives back (-1)."""
         self.used += by * OVERHEAD
-        for state in launch.states:
+        for state in (*launch.before, *filter(None, launch.after)):
             held = self._holders.pop(state, 0)
             if held + by:
                 self._holders[state] = held + by

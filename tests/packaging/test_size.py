@@ -20,7 +20,7 @@ WHOLE = {
     "asyncgpu_tutor": 23_755,
     "asyncgpu_course": 11_985,
     "simgpu": 28_310,
-    "tests": 33_545,
+    "tests": 33_530,
     "course": 46_150,
     "tools": 7_910,
     "benchmarks": 9_950,

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simgpu.cuda_c import Counts, GlobalMemory, InterpreterLimits, compile_source
+from simgpu.cuda_c import Counts, InterpreterLimits, compile_source
 from simgpu.spec import H200
 from simgpu.times import kernel_time
+from tests.simgpu.cuda_c.support import memory
 from tests.tools import tool
 
 pytestmark = pytest.mark.rests_on("simgpu", "recordings")
@@ -55,12 +56,12 @@ def program() -> Any:
 def ran(case: tuple[Any, ...], lanes: int = InterpreterLimits.batch_lanes) -> Counts:
     name, blocks, threads, *numbers = case
     arrays = [np.zeros(contention.WORDS, np.uint32) for _ in range(2)]
-    given = [*map(_memory, arrays), *map(np.int32, numbers)]
+    given = [*map(memory, arrays), *map(np.int32, numbers)]
     if name == "many_blocks":
         depth = np.full(4096, -1, np.int32)
         depth[0] = 0
         maze = contention.maze(64, seed=1).ravel()
-        given = [np.int32(64), *map(_memory, (maze, depth, *arrays))]
+        given = [np.int32(64), *map(memory, (maze, depth, *arrays))]
     begun = program().begin(
         name, (blocks, 1, 1), (threads, 1, 1), given, limits=InterpreterLimits(batch_lanes=lanes)
     )
@@ -78,52 +79,23 @@ def test_a_word_is_charged_for_while_many_want_it(case: tuple[Any, ...]) -> None
     assert time_of(case) == pytest.approx((MEASURED | HELD)[case], rel=0.25)
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
-        ("add_chain", 16, 32, 50, 1, 32),
-        ("burst", 16, 32, 50, 1, 1000),
-        ("stairs", 16, 64, 20, 1, 10),
-        ("spaced", 16, 32, 20, 1, 0),
-        ("histogram", 16, 64, 20, 1, 64),
-    ],
-    ids=lambda case: case[0],
-)
-def test_how_many_blocks_run_together_decides_nothing_where_none_waits(
-    case: tuple[Any, ...],
-) -> None:
+NONE_WAITS = [
+    ("add_chain", 16, 32, 50, 1, 32), ("burst", 16, 32, 50, 1, 1000), ("stairs", 16, 64, 20, 1, 10),
+    ("spaced", 16, 32, 20, 1, 0), ("histogram", 16, 64, 20, 1, 64),
+]  # fmt: skip
+SOME_WAIT = [
+    ("meet_add", 16, 256, 5, 1, 1), ("meet_volatile", 8, 64, 10, 1, 1), ("meet_work", 8, 64, 5, 1, 100),
+    ("gates", 16, 64, 10, 1, 1), ("token_volatile", 8, 32, 5, 1, 1), ("ping", 2, 32, 20, 1, 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", NONE_WAITS, ids=lambda case: case[0])
+def test_how_many_blocks_run_together_decides_nothing(case: tuple[Any, ...]) -> None:
     one, many = (dataclasses.replace(counts, lines={}) for counts in (ran(case, 32), ran(case)))
     assert one == many
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
-        ("meet_add", 16, 256, 5, 1, 1),
-        ("meet_volatile", 8, 64, 10, 1, 1),
-        ("meet_work", 8, 64, 5, 1, 100),
-        ("gates", 16, 64, 10, 1, 1),
-        ("token_volatile", 8, 32, 5, 1, 1),
-        ("ping", 2, 32, 20, 1, 1),
-    ],
-    ids=lambda case: case[0],
-)
-def test_how_many_blocks_run_together_decides_little_where_some_wait(
-    case: tuple[Any, ...],
-) -> None:
+@pytest.mark.parametrize("case", SOME_WAIT, ids=lambda case: case[0])
+def test_how_many_blocks_run_together_decides_little_where_some_wait(case: tuple[Any, ...]) -> None:
     several = [time_of(case, case[2] * blocks) for blocks in (1, 4, 16)]
     assert several == [pytest.approx(several[-1], rel=0.15)] * 3
-
-
-def test_words_of_its_own_cost_nobody_a_queue() -> None:
-    counts = ran(("own_chain", 8, 32, 20, 32, 32))
-    assert (counts.chain_hot, counts.atomic_queue, counts.atomic_lines) == (0, 20, 256)
-    none = ran(("nothing", 8, 32, 0, 1, 1))
-    assert (none.atomic_passes, none.atomic_lines, none.chain_hot) == (0, 0, 0)
-
-
-def _memory(values: np.ndarray[Any, Any]) -> GlobalMemory:
-    memory = GlobalMemory(values.nbytes, "argument")
-    memory.data[:] = values.view(np.uint8)
-    memory.mark_written()
-    return memory

@@ -166,6 +166,7 @@ SMALLEST = "for (int k = 0; k < n; ++k) { float t = tile[k]; if (t < %s) a = t; 
 ADDS = "float s = 0; for (int j = 0; j < {}; j++) s += x[j]; x[i + 1024] = s;"
 CASTS = "float s = 0; for (int j = 0; j < n; j++) s += (float)({}); x[i] = s;"
 LANES = "float s = 0; for (int k = 0; k < n; k++) for (int j = threadIdx.x % 32; j < {}; j += 32) s += x[j]; o[i] = s;"
+FIVE = "if (n > 3) { n += 3; n ^= 5; n *= 7; n |= 6; n -= 9; }"
 # Two kernels, and by how much the first one has more of something: from, and to.
 MORE = [
     # A warp that splits pays for both sides.
@@ -200,6 +201,9 @@ MORE = [
     # What computes little, and selects, is no branch. A choice of two numbers waits less for its test.
     (lone, "if (n > 3) a = sqrtf(b);", "if (n > 3) a = b * c;", "chain_latency", 50, None),
     (lone, "if (n > 3) a = b * c;", "if (n > 3) a = b;", "chain_latency", 5, 9),
+    # Four instructions on a condition need no branch, and five do.
+    (lone, FIVE, FIVE.replace(" n |= 6;", ""), "chain_latency", 37, 37),
+    (lone, FIVE.replace(" n |= 6;", ""), FIVE.replace(" n |= 6; n -= 9;", ""), "chain_latency", 0, 9),
     # The smaller of two numbers, turn by turn: each waits for the one before, whoever takes it.
     (lone, SMALLEST % "a", SMALLEST % "b", "chain_latency", 1, None),
     # Turns wait for what goes round, and not for what is only summed up.

@@ -182,6 +182,12 @@ def test_memory_that_may_only_be_read() -> None:
         run("x[i] = 1;", fixed, memory(np.zeros(1, np.int32)))
 
 
+def test_of_volatile_stores_of_two_warps_either_may_come_last_and_of_one_none() -> None:
+    text = "((volatile int*)o)[i < 32 || i % 2 == 0 ? 0 : 2] = i {};"
+    assert body(text.format("/ 32"), threads=64)[1][:4].tolist() == [1, 0, 1, 0]
+    fault(errors.RaceError, text.format("% 3"), threads=64)
+
+
 def test_a_shuffle_reads_only_in_the_lane_that_is_asked() -> None:
     text = "int r; if (i == 5) r = atomicAdd(&o[0], 32); r = __shfl_sync(0xffffffff, r, %d); x[i] = r + i;"
     assert body(text % 5)[0].tolist() == list(range(32))

@@ -14,7 +14,7 @@ from simgpu.gpus import SPECS
 
 _CHECK = """Says of each kernel of a file whether it can be read, and launches it as FILE_spec.py says.
 Exit code: 0 all is well, 1 something is wrong, 2 a file or a spec cannot be used, 3 nothing is wrong, but not
-every kernel could be read."""
+every kernel could be read, or not within the limit of time."""
 _JUDGE = """Judges an answer, which is only ever interpreted: values at sizes and seeds that it can't know,
 hazards, and modelled time beside the baseline's. Exit code: 0 accepted, 1 rejected, 2 a file or the spec
 cannot be used, 3 undecided: it needs what simgpu doesn't have, or more time or memory than it may take."""
@@ -29,6 +29,7 @@ def command_line() -> None:
     check.add_argument("file", type=Path, help="CUDA C")
     check.add_argument("--spec", type=Path, help="by default FILE_spec.py, if it is there")
     check.add_argument("-I", dest="include", type=Path, action="append", default=[])
+    check.add_argument("--seconds", type=float, default=300, help="limit of time (300)")
     check.add_argument("--draft", action="store_true", help="print a first spec for the file")
     judge = commands.add_parser("judge", help="judge an answer", description=_JUDGE)
     judge.add_argument("spec", type=Path, help="a spec with a reference")
@@ -67,7 +68,7 @@ def _run(asked: argparse.Namespace) -> tuple[int, str, dict[str, Any] | None]:
         if asked.draft:
             text = draft.drafted(join_headers(asked.file, asked.include), asked.file.name)
             return (0, text, None) if text else (2, f"no kernel of {asked.file} can be read", None)
-        report = checking.check_file(asked.file, asked.spec, asked.include)
+        report = checking.check_file(asked.file, asked.spec, asked.include, asked.seconds)
         return report["code"], "\n".join(checking.check_words(report)), report
     if asked.passes is not None:
         try:

@@ -114,15 +114,18 @@ class RawKernel:
         The source.
     name : str
         The kernel in it; an instance of a template as ``"axpy<float>"``.
+    enable_cooperative_groups : bool
+        Whether its launches are cooperative ones, which a barrier of the grid needs.
     """
 
-    def __init__(self, code: str, name: str) -> None:
+    def __init__(self, code: str, name: str, *, enable_cooperative_groups: bool = False) -> None:
         for given in cast("list[object]", [code, name]):
             if not isinstance(given, str):
                 what = f"CUDA C and a kernel's name, as strings, and got {type(given).__name__}"
                 raise UsageError(f"a RawKernel is made of {what}")
         self.code = code
         self.name = name
+        self.enable_cooperative_groups = enable_cooperative_groups
 
     def __call__(
         self,
@@ -152,7 +155,10 @@ class RawKernel:
 
     def function(self, device: Device) -> LoadedKernel:
         """The kernel, compiled for a device, once."""
-        return device.get_function(self.code, self.name)
+        loaded = device.get_function(self.code, self.name)
+        if not self.enable_cooperative_groups:
+            loaded.kernel.check_cooperative("make it with enable_cooperative_groups=True")
+        return loaded
 
 
 def _dim3(size: int | tuple[int, ...]) -> LaunchDim:

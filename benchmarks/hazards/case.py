@@ -231,7 +231,7 @@ def _launches(source: str, launch: Launch) -> Callable[[], None]:
         kept: list[object] = []
         passed = [_argument(arg, device, kept) for arg in args]
         for name in _KERNEL.findall(source):
-            kernel = simgpu.RawKernel(source, name)
+            kernel = simgpu.RawKernel(source, name, enable_cooperative_groups=True)
             kernel(grid, block, passed, shared_mem=shared, stream=device.default_stream)
         device.synchronize()
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from simgpu.cuda_c import join_headers
+from simgpu.cuda_c import device_part, join_headers
 from simgpu.errors import UsageError
 from simgpu.judging.kernel_spec import SpecError, asked, file_beside, is_array, load_specs
 from simgpu.judging.trial import Trials
@@ -170,6 +170,9 @@ def _judged(task: dict[str, Any]) -> dict[str, Any]:
         return _verdict(verdict, wrong.kind, sentence, n=wrong.sizes[0], line=wrong.line, **told)
     if trials.last is None:
         raise SpecError("nothing was launched at any size")
+    if missing := device_part(task["answer"]).missing:
+        text = f"it is right if there is a header {missing[0]!r}, which is neither C's nor CUDA's"
+        return _verdict("undecided", "MissingHeader", text, **told)
     us = trials.last.time.us
     sentence = f"it is right at {len(trials.sizes)} sizes, and takes {us:.1f} us at n = {largest}"
     if baseline is not None and baseline.last is not None:

@@ -64,6 +64,8 @@ class KernelSpec:
     block, grid, shared : int, tuple of int, or callable
         Threads of a block, blocks, and bytes of dynamic shared memory, or a function of n that returns them.
         By default the grid has a thread for each of n, in each direction of the block.
+    cooperative : bool
+        Whether the launch is a cooperative one, whose blocks may meet at a barrier of the grid.
     rtol, atol : float, optional
         Tolerances, as of `numpy.isclose`; by default 100 and 10 times the spacing of such floats at 1.
     gpu : str
@@ -78,6 +80,7 @@ class KernelSpec:
     block: _OfSize[int | Sequence[int]] = 256
     grid: _OfSize[int | Sequence[int]] | None = None
     shared: _OfSize[int] = 0
+    cooperative: bool = False
     rtol: float | None = None
     atol: float | None = None
     gpu: str = "h200"

@@ -108,6 +108,8 @@ class Trials:
         device, seen = Device(spec=self.spec.gpu, adversary=adversary), list[Launched]()
         device.observers.append(seen.append)
         kernel = device.get_function(self.text, self.spec.kernel)
+        if not self.spec.cooperative:
+            kernel.kernel.check_cooperative("that is for the spec to say, by cooperative=True")
         talks, found = kernel.kernel.code.talks, None
         if adversary is None:
             self.sizes.append(n)

@@ -233,3 +233,34 @@ def test_a_launch_leaves_nothing_to_the_garbage_collector(body: str) -> None:
         assert gc.collect() == 0
     finally:
         gc.enable()
+
+
+def test_a_block_larger_than_the_kernel_was_compiled_for_is_refused_by_the_call() -> None:
+    source = """template <int N>
+    __global__ void __launch_bounds__(N * 32, 2) k(int* x) { x[threadIdx.x] = N; }
+    __launch_bounds__(32) __global__ void other(int* x) { x[threadIdx.x] = 5; }"""
+    x = simgpu.asarray(np.zeros(96, np.int32))
+    simgpu.RawKernel(source, "k<2>")(1, 64, (x,))
+    simgpu.RawKernel(source, "other")(1, 32, (x,))
+    assert x.get().tolist() == [5] * 32 + [2] * 32 + [0] * 32
+    for name, block, words in (
+        ("k<2>", (48, 2), "96 threads, .* at most 64"),
+        ("other", 33, "33 .* 32"),
+    ):
+        with pytest.raises(errors.LaunchConfigError, match=words):
+            simgpu.RawKernel(source, name)(1, block, (x,))
+    assert x.get().tolist() == [5] * 32 + [2] * 32 + [0] * 32
+
+
+def test_a_barrier_of_the_grid_needs_a_cooperative_launch() -> None:
+    source = """#include <cooperative_groups.h>
+    __global__ void k(int* x) {
+        x[blockIdx.x] = 7 + blockIdx.x;
+        cooperative_groups::this_grid().sync();
+        if (blockIdx.x == 0) x[2] = x[0] + x[1];
+    }"""
+    x = simgpu.asarray(np.zeros(3, np.int32))
+    with pytest.raises(errors.LaunchConfigError, match="enable_cooperative_groups=True"):
+        simgpu.RawKernel(source, "k")(2, 1, (x,))
+    simgpu.RawKernel(source, "k", enable_cooperative_groups=True)(2, 1, (x,))
+    assert x.get().tolist() == [7, 8, 15]

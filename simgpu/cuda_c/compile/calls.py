@@ -15,7 +15,7 @@ from simgpu.cuda_c.compile.context import Context, Frame, ends
 from simgpu.cuda_c.compile.conversions import convert, decay, nodes, typed_value
 from simgpu.cuda_c.compile.form import Declare, Expansion, Followed
 from simgpu.cuda_c.compile.overloads import Functions, Invocation, resolve_overload
-from simgpu.cuda_c.compile.places import as_base, hidden_object, place_of
+from simgpu.cuda_c.compile.places import as_base, check_access, hidden_object, place_of
 from simgpu.cuda_c.compile.statements import ADDRESS, sequence
 from simgpu.cuda_c.compile.typed import Class, Evaluate, Expr, Scope
 from simgpu.cuda_c.compile.variables import Origin, Variable
@@ -138,6 +138,7 @@ def _call_in(c: Context, node: ast.CallExpr, known: Class, this: Expr | None) ->
     if this is not None and isinstance(mine, typed.Alias) and mine.expr.place is this.place:
         whole = hidden_object(c, typed.WHOLE, this.at) or this
     this = None if this is None else as_base(c, this, known.type)
+    check_access(c, known, node.name, node.at)
     functions = known.methods[node.name]
     arguments = _arguments(c, node, functions, known.scope)
     return _call_with(c, Invocation(node, arguments, known, this, whole), functions)

@@ -41,6 +41,7 @@ def construct(
     c: Context, known: Class, arguments: list[Expr], at: Position, target: Expr | None = None
 ) -> Expr:
     """Make a struct by its constructor or from its members, in `target` or in a place of its own."""
+    places.check_access(c, known, known.name, at)
     if target is not None:
         return _made(c, known, arguments, at, target)
     in_memory = c.lives_in_memory(known.type)

@@ -178,7 +178,17 @@ def member_of(c: Context, base: typed.Expr, node: ast.Member | ast.Qualified) ->
     if field is None:
         have = ", ".join(base.type.members())
         c.fail(node.at, f"'{base.type.name}' has no member '{node.name}'; it has {have}")
+    check_access(c, known, node.name, node.at)
     return _part(c, base, field, node.at)
+
+
+def check_access(c: Context, known: typed.Class | None, name: str, at: Position) -> None:
+    """Refuse a private member to kernels, and to functions that are of no class."""
+    function = c.frame.function
+    if known is None or name not in known.private or function is None:
+        return
+    if any(function is outside for outside in c.file.functions.get(function.name, ())):
+        c.fail(at, f"'{name}' is private or protected in '{known.name}'")
 
 
 def as_base(c: Context, expr: typed.Expr, owner: types.CType) -> typed.Expr:

@@ -288,6 +288,7 @@ def define_struct(c: Context, node: ast.StructDef, out: types.Struct | None = No
     plain = plain and all(_plain(c, types.element_of(field.type)) for field in layout.fields)
     end = out.size if plain else layout.end
     made = typed.Class(out, node.name, inside, methods, layout.initial, base, end, plain)
+    made.private = () if node.friends else {name for name, hidden in node.access.items() if hidden}
     c.file.classes[out] = made
     made.parts = any(c.constructs(field.type) for field in layout.fields)
     return out

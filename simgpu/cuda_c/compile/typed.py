@@ -13,7 +13,7 @@ aren't memory: they have no address, and no other thread sees them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -169,6 +169,7 @@ class Class:
     template: StructTemplate | None = None
     arguments: Sequence[Given] = ()
     parts: bool = False  # whether making one of its members takes more than values
+    private: Collection[str] = ()  # members that functions of the file may not use
 
     @property
     def constructors(self) -> list[FunctionDecl]:

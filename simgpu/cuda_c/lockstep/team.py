@@ -118,6 +118,7 @@ class LaunchState:
     # Told of each write to memory that the host sees, before it is made: by which clock.
     writes: Callable[[int], None] | None = None
     hostile: Any = None  # the memory, if it is a hostile one (`memory.hostile`)
+    turns: np.random.Generator | None = None  # draws then who comes first where lanes exchange
     copies: Copies | None = None  # those that go on by themselves, once there is one
     talk: list[Any] = field(default_factory=list[Any])  # memories by which it talks with the host
     begun: int = 0  # blocks
@@ -225,9 +226,7 @@ class Team:
         # Nobody else will come to that place; all blocks have come to the barrier of the grid; the loop that
         # is entered again counts its turns, and has counted for very long.
         self.forced = self.grid_met = self.hurried = False
-        # When each lane last looked at what others may have written; once somebody fences, what it knows.
-        self.fetched: NDArray[np.int64] | None = None
-        self.lanes: Lanes | None = None
+        self.lanes: Lanes | None = None  # what each lane knows, once somebody fences
         self.phases: Phases | None = None  # its barriers that have phases, once there is one
         # Who wrote what each lane polled last, and when.
         self.heard: NDArray[np.int64] | None = None

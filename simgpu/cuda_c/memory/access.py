@@ -18,13 +18,6 @@ from simgpu.cuda_c.memory.pointers import MaskedAccess, Pointed, Ptr, one_region
 NULL = Ptr(None, 0, 1, 0, "nullptr")
 
 
-def fetch(team: Team, mask: Mask) -> None:
-    """Note that threads have looked at what others of their block may have published (`races`)."""
-    if team.fetched is None:
-        team.fetched = np.zeros(team.layout.lanes, np.int64)
-    team.fetched[mask.index] = team.clock
-
-
 def words_of(team: Team, mask: Mask, ptr: Ptr) -> Any:
     """The addresses of words as numbers (`messages`). Of shared memory, each block has its own."""
     words = np.asarray(mask.take(team.launch.addresses.number(ptr))).view(np.int64)
@@ -54,10 +47,8 @@ def load_lanes(
     region = ptr.region or region_of(team, mask, ptr, site)
     if team.launch.limits.watcher is not None:
         tell(team, mask, ptr, types.size_of(ctype), site)
-    if site.volatile and team.launch.watches:
-        fetch(team, mask)
-        if team.launch.messages.active and not team.turns:
-            team.launch.messages.look(team, mask.index, words_of(team, mask, ptr))
+    if site.volatile and team.launch.watches and team.launch.messages.active and not team.turns:
+        team.launch.messages.look(team, mask.index, words_of(team, mask, ptr))
     if site.packed or (isinstance(ctype, types.Struct) and ctype.packed):
         return _load_bytes(team, mask, ptr, ctype, site)
     if isinstance(ctype, types.Scalar):

@@ -218,13 +218,12 @@ class Shadow:
         how = self._strong.take(cells)
         strong = (how > 0) & ((me >> 10 == other >> 10) | ((how > 1) & (a.site.scope != 1)))
         bad = (other >= 0) & (other != me) & ~_ordered(a, me, other, when)
-        step, same = np.zeros(len(me), np.bool_), None
+        same = None
         if atomic:
             bad &= ~strong
         elif a.site.volatile:
             # Lanes of a warp aren't in step: one that takes what another has just written has to wait for it.
-            if not writes and not a.site.polls:
-                step = (how == _VOLATILE) & (me >> 5 == other >> 5)
+            step = (how == _VOLATILE) & (me >> 5 == other >> 5) & (not writes and not a.site.polls)
             if a.team.heard is not None:  # by polling
                 who, then = a.team.heard[:, a.mask.index]
                 step &= (who != other) | (then < when)
@@ -235,9 +234,6 @@ class Shadow:
             same &= ~_handed_over(a, same, other, when)
         if bad.any():
             bad &= ~_handed_over(a, bad, other, when)
-        # What atomics have left is there for who has looked since.
-        if bad.any() and a.team.fetched is not None:
-            bad &= ~(strong & ~step & (a.team.fetched[a.mask.index] >= when))
         if bad.any():
             k = int(bad.argmax())
             did = "updates atomically" if strong[k] else NARROW if how[k] == 1 else "writes"

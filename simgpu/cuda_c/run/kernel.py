@@ -66,12 +66,28 @@ class CompiledKernel:
     globals: list[Variable]  # the file's `__constant__` and `__device__` variables
     # For each parameter, the atomic by which it only adds to it, or nothing (`program`).
     adds: list[str]
+    most_threads: int = _MAX_THREADS  # of a block, by its `__launch_bounds__`
 
     @cached_property
     def signals(self) -> list[bool]:
         """For each parameter, whether it may signal others by it."""
         given = self.code.parameters
         return [isinstance(v.type, Pointer) and v.origin.has("signals") for v in given]
+
+    def check_bounds(self, block: Extent3) -> None:
+        """Refuse a block of more threads than the kernel was compiled for, as CUDA does."""
+        threads = block[0] * block[1] * block[2]
+        if threads > self.most_threads:
+            raise LaunchConfigError(
+                f"kernel '{self.signature.name}': a block of {block} has {threads} threads, and the kernel's "
+                f"__launch_bounds__ promises at most {self.most_threads}: launch smaller blocks, or raise it"
+            )
+
+    def check_cooperative(self, cure: str) -> None:
+        """Refuse a launch that isn't cooperative to a kernel whose blocks meet."""
+        if self.code.cooperative:
+            text = "has a barrier of the grid, on which a launch has to be cooperative, and this one is not"
+            raise LaunchConfigError(f"kernel '{self.signature.name}' {text}: {cure}")
 
     def check_room(self, blocks: int, fit: int | None) -> None:
         """Refuse more blocks than fit on the device at once: all of them meet at a barrier of the grid."""
@@ -99,6 +115,7 @@ class CompiledKernel:
         """
         name = self.signature.name
         check_shape(name, grid, block, dynamic_shared)
+        self.check_bounds(block)
         limits = limits or InterpreterLimits()
         blocks = grid[0] * grid[1] * grid[2]
         if self.code.cooperative:
@@ -122,6 +139,8 @@ class CompiledKernel:
         few = blocks <= MOST_BLOCKS and blocks * launch.threads <= MOST_HOSTILE_THREADS
         if limits.hostile is not None and few:
             launch.hostile = Hostile(launch, limits.hostile)
+        if limits.hostile is not None:
+            launch.turns = np.random.default_rng(limits.hostile)
         values = self._bind(variables, args, launch, regions)
         if sample is None and blocks * launch.threads > _MOST_THREADS:
             raise LaunchConfigError(

@@ -8,7 +8,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, NoReturn, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +82,7 @@ class Program:
     ) -> None:
         self._file, self._lenient = File(source, {}, typed.Scope(), text, contract), lenient
         self._spaces: dict[str, tuple[str, ...]] = {}  # the namespace of each type and variable
+        self._defined: dict[str, ast.SyntaxNode] = {}  # types and variables, by name
         self._globals: list[_Global] = []
         self._room = Counter[str]()
         self._shared: list[tuple[ast.Declarator, set[str]]] = []
@@ -97,7 +98,11 @@ class Program:
             elif isinstance(node, ast.DeclRefExpr) and node.name in own:
                 named.append(node)
         for function in unit.functions:
-            self._file.functions.setdefault(function.name, []).append(function)
+            same = self._file.functions.setdefault(function.name, [])
+            twin = next((f for f in same if _head_of(f) == _head_of(function)), None)
+            if twin is not None:
+                self._fail_twice(function, twin)
+            same.append(function)
             if function.kernel and function.c_linkage and taken_by_cuda(function.name):
                 why = f"CUDA has an extern \"C\" function '{function.name}' of its own"
                 source.fail(function.at, f'{why}: take another name, or leave out extern "C"')
@@ -176,6 +181,9 @@ class Program:
             if self._spaces.setdefault(item.name, around) != around:
                 self._twice(item)
                 return
+            defines = item.at.line > 0 and _defines(node)
+            if defines and (twin := self._defined.setdefault(item.name, item)) is not item:
+                self._fail_twice(item, twin)
         if isinstance(node, ast.RefusedType):
             self._file.scope.names[node.name] = typed.Refused(node.error)
             return
@@ -190,6 +198,12 @@ class Program:
             return  # variables of the host, behind their struct
         for item in given.items:
             self._define_name(c, item, given.storage)
+
+    def _fail_twice(self, node: Any, twin: Any) -> NoReturn:
+        file, line = self._file.source.place(twin.at.line)
+        self._file.source.fail(
+            node.at, f"'{node.name}' is defined twice, the first time at {file}:{line}"
+        )
 
     def _twice(self, item: ast.StructDef | ast.Declarator) -> None:
         """Refuse a type or variable that two namespaces have, where it is used: they are not told apart."""
@@ -327,6 +341,9 @@ class Program:
             for p in signature.parameters
         ]
         kernel = CompiledKernel(signature, self._file.source, code, walk(form), variables, adds)
+        if function.bounds is not None:
+            bound = cast("ast.Expression", function.bounds.value)
+            kernel.most_threads = type_names.integer_constant(c, bound, "a number of threads")
         self._compiled[signature.name] = kernel
         return kernel
 
@@ -358,6 +375,26 @@ def _missing_named(text: Preprocessed) -> Generator[None]:
         if known and " not found: " not in str(error):
             error.args = (f"{error}\n    The cause may be{text.not_found}",)
         raise
+
+
+def _defines(node: ast.SyntaxNode) -> bool:
+    """Tell whether what an item of the top level names must not come again."""
+    if isinstance(node, ast.StructDef):
+        return not node.declared and node.template is None and node.specialises is None
+    return isinstance(node, ast.Declaration) and not node.storage & {"typedef", "extern"}
+
+
+def _head_of(function: ast.FunctionDecl) -> object:
+    """Something that is equal of two functions of one name only if they are defined twice."""
+    if function.body is None or function.refusal is not None or function.at.line < 0:
+        return id(function)
+    template = function.template and [*function.template, function.returns]
+    head = [[[p.type, p.dims] for p in function.params], template, function.specialises]
+    words = [
+        [v for v in vars(n).values() if type(v) in (str, bool, int)] for n in ast.parts_of(head)
+    ]
+    stars = [n.pointers for n in ast.parts_of(head) if isinstance(n, ast.TypeName)]
+    return function.namespace, words, stars
 
 
 def _items(node: ast.SyntaxNode) -> Sequence[Any]:

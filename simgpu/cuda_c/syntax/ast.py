@@ -30,7 +30,8 @@ class SyntaxNode:
 class Attribute(SyntaxNode):
     """What lays out memory: `packed`, `aligned`, or `alignas`, which must not be less than the type's own.
 
-    `value` are the bytes, or a type that has them; None for `aligned` alone.
+    `value` are the bytes, or a type that has them; None for `aligned` alone. Or `launch_bounds`, with the
+    threads of a block.
     """
 
     name: str
@@ -318,6 +319,9 @@ class StructDef(Statement):
     # it for structs with constructors, say. `hidden` says whether members are private here.
     plain: bool = True
     hidden: bool = False
+    # Data and functions, and whether each is private or protected; nothing if it has friends.
+    access: dict[str, bool] = field(default_factory=dict[str, bool])
+    friends: bool = False
     template: Template | None = None
     union: bool = False
     # An enumeration is written as a struct that holds nothing but these; `base` is the type that it names.
@@ -379,6 +383,7 @@ class FunctionDecl(SyntaxNode):
     # Why the body could not be read; raised when the function is needed.
     refusal: KernelCompileError | None = None
     namespace: tuple[str, ...] = ()  # those around it, outermost first
+    bounds: Attribute | None = None  # a kernel's `__launch_bounds__`
 
 
 class Lambda(Expression):

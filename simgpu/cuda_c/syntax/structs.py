@@ -39,8 +39,9 @@ class StructParser(StatementParser):
             kernel="__global__" in storage, template=template, specialises=specialises,
             static="static" in storage, constexpr="constexpr" in storage,
         )  # fmt: skip
-        self.harmless(returns.layout)
-        self.harmless(self.attributes())
+        given = [*returns.layout, *self.attributes()]
+        out.bounds = next((one for one in given if one.name == "launch_bounds"), None)
+        self.harmless([one for one in given if one.name != "launch_bounds"])
         while self.at(*_BEHIND_HEAD):
             out.const |= self.advance().text == "const"
             self.harmless(self.attributes())
@@ -288,6 +289,7 @@ class StructParser(StatementParser):
         token = self.token
         storage = self.storage_words()
         if self.accept("friend"):
+            out.friends = True
             self._friend(out.template is not None or template is not None)
             return
         if self.at("virtual"):
@@ -308,6 +310,7 @@ class StructParser(StatementParser):
                 if "__device__" in storage:
                     self._copying(made)  # values are copied anyway
             else:
+                _note_access(out, name.text)
                 out.methods.append(made)
             return
         conversion = self.operator_name()
@@ -323,13 +326,16 @@ class StructParser(StatementParser):
         self._whole()
         name = None if self.at_brackets() else self.operator_name() or self.identifier()
         if name is not None and self.at("("):
+            _note_access(out, name.text)
             out.methods.append(self.function(storage, wanted, name, template, out.name))
             out.plain &= name.text != "operator=" or self._defaulted()
             return
         out.plain &= not out.hidden or bool(storage & {"static", "constexpr"})
         first = self.declarator(wanted, name)
         self._whole()
-        out.members.append(self.declaration(storage, base, token, first))
+        out.members.append(data := self.declaration(storage, base, token, first))
+        for item in data.items:
+            _note_access(out, item.name)
 
     def _defaulted(self) -> bool:
         """Tell whether the function that has just been read ends in `= default;` or `= delete;`."""
@@ -413,6 +419,11 @@ class StructParser(StatementParser):
         init = self.conditional() if self.accept("=") else None
         kind = ast.TypeName(at=word.at, base="auto")
         return ast.Declarator(at=word.at, name=word.text, type=kind, init=init)
+
+
+def _note_access(out: ast.StructDef, name: str) -> None:
+    """Note who may use a member. Of several functions of one name, all count as public if one is."""
+    out.access[name] = out.hidden and out.access.get(name, True)
 
 
 def _unnamed(struct: ast.StructDef) -> str:

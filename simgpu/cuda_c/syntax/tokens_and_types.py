@@ -39,7 +39,7 @@ _STORAGE = {
 # Attributes that change no value and no place in memory. Any other one is refused.
 _HARMLESS = {
     "access", "always_inline", "artificial", "assume", "cold", "const", "deprecated", "fallthrough",
-    "flatten", "forceinline", "format", "gnu_inline", "hot", "launch_bounds", "leaf", "likely", "malloc",
+    "flatten", "forceinline", "format", "gnu_inline", "hot", "leaf", "likely", "malloc",
     "maxnreg", "maybe_unused", "may_alias", "noclone", "nodiscard", "noinline", "nonnull", "noreturn",
     "nothrow", "pure", "returns_nonnull", "unlikely", "unused", "used", "visibility", "warn_unused_result",
 }  # fmt: skip
@@ -387,7 +387,10 @@ class TypeParser(ABC):
         return found or self.fail(f"'{' '.join(words)}' is not a type", start.at)
 
     def attributes(self, words: bool = True) -> list[Attribute]:
-        """Read all attributes that come next: those that lay out memory. With `words`, not only `[[...]]`."""
+        """Read all attributes that come next, and return those that mean something to a value or a launch.
+
+        With `words`, not only `[[...]]`.
+        """
         out: list[Attribute | None] = []
         while (double := self.at("[") and self.ahead().is_("[")) or (
             words and self.token.text in ATTRIBUTES
@@ -404,7 +407,7 @@ class TypeParser(ABC):
         return [one for one in out if one is not None]
 
     def _attribute(self) -> Attribute | None:
-        """Read one; None if it means nothing to a value."""
+        """Read one; None if it means nothing."""
         token = self.advance()
         if self.accept("::"):  # as in gnu::aligned
             token = self.advance()
@@ -412,6 +415,10 @@ class TypeParser(ABC):
         if out.name in ("align", "alignas") or (out.name == "aligned" and self.at("(")):
             self.need("(")
             out.value = self.abstract_type() if self.at_type() else self.conditional()
+            self.need(")")
+        elif out.name == "launch_bounds":
+            self.need("(")
+            out.value = self.several(self.conditional, ")")[0]
             self.need(")")
         elif out.name not in ("aligned", "packed"):
             if out.name not in _HARMLESS:

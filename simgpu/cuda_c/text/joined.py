@@ -17,6 +17,7 @@ _MOST_BYTES = 1 << 24
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^">\n]+)[">][^\n]*', re.MULTILINE)
+_HAS_INCLUDE = re.compile(r'\b__has_include[ \t]*\([ \t]*[<"]([^">\n]+)[">][ \t]*\)')
 _GUARD = re.compile(r"^[ \t]*#[ \t]*(pragma[ \t]+once|ifndef|if[ \t]*!)", re.MULTILINE)
 
 
@@ -66,7 +67,11 @@ class _Joining:
             # These marks let a message name the line of a file, rather than that of the whole.
             return f'// #line 1 "{found.name}"\n{self.joined(found, found.name)}\n// #line {line} "{name}"'
 
-        return _INCLUDE.sub(header, text)
+        def asks(match: re.Match[str]) -> str:
+            known = self._found(match[1], folders) is not None
+            return "1".ljust(len(match[0])) if known else match[0]
+
+        return _INCLUDE.sub(header, _HAS_INCLUDE.sub(asks, text))
 
     def _found(self, name: str, folders: Sequence[Path]) -> Path | None:
         for folder in folders if _SOURCES.fullmatch(name) else ():

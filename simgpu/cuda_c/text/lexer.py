@@ -24,6 +24,7 @@ PATTERN = re.compile(
       | [0-9][0-9']*[uUlLfF]*
     )
   | (?P<string>(?:u8|[uUL])?"(?:\\\r?\n|\\.|[^"\\\n])*+")
+  | (?P<raw>(?:u8|[uUL])?R"(?P<mark>[^()\\\s"]{0,16})\(.*?\)(?P=mark)")
   | (?P<char>(?:u8|[uUL])?'(?:\\(?:x[0-9a-fA-F]+|[0-7]{1,3}|u[0-9a-fA-F]{4}|.)|[^'\\\n])')
   | (?P<name>[A-Za-z_][A-Za-z_0-9]*)
   | (?P<op><<=|>>=|\.\.\.|<<<|>>>|\+\+|--|->|::|<<|>>|<=|>=|==|!=|&&|\|\||\#\#
@@ -88,7 +89,9 @@ def tokenise(source: Source) -> list[Token]:
                 source.fail(at, _UNCLOSED.get(word, f"unexpected character {word!r}"))
             if word == "/" and text.startswith("/*", pos):
                 source.fail(at, "this comment is never closed: '*/' is missing")
-            if kind == "name" and word in _SPELLINGS:
+            if kind == "raw":
+                tokens.append(Token("string", _cooked(match), at, spaced))
+            elif kind == "name" and word in _SPELLINGS:
                 tokens.append(Token("op", _SPELLINGS[word], at, spaced))
             else:
                 tokens.append(Token(kind, word, at, spaced))
@@ -98,6 +101,15 @@ def tokenise(source: Source) -> list[Token]:
             line_start = match.start() + word.rfind("\n") + 1
     tokens.append(Token("end", "end of file", Position(line, len(text) - line_start + 1)))
     return tokens
+
+
+def _cooked(match: re.Match[str]) -> str:
+    """A raw string as an ordinary one: in it nothing but its end means anything."""
+    before, text = match[0].split('"', 1)
+    text = text[len(match["mark"]) + 1 : -len(match["mark"]) - 2]
+    for letter, escaped in ("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"):
+        text = text.replace(letter, escaped)
+    return f'{before[:-1]}"{text}"'
 
 
 def parse_number(source: Source, token: Token) -> tuple[int | float, Scalar]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from simgpu.cuda_c.text.condition import evaluate_condition
 from simgpu.cuda_c.text.headers import header_text
 from simgpu.cuda_c.text.lexer import Token, parse_string, tokenise
-from simgpu.cuda_c.text.published import device_part
+from simgpu.cuda_c.text.published import device_part, is_known_header
 from simgpu.cuda_c.text.source import Position, Source, nesting
 
 # Headers of NVIDIA's, by the word by which an #include asks for each, and the file that stands for it.
@@ -37,6 +37,7 @@ _CHOOSES = re.compile(
     r"\busing\s+namespace\s+std\b"
 )
 _WITHOUT = "ASYNCGPU_NO_CHOICE_OF_TYPES"
+_HAS_INCLUDE = "__has_include"
 _MOST_WORDS = 200_000  # that macros make of each other, until all are expanded
 _PACK = re.compile(r"pack\((push|pop)?,?(1|2|4|8|16)?\)")
 # Pragmas that change neither a value nor a place in memory, of compilers for a GPU and for the host's code.
@@ -198,7 +199,7 @@ class _Preprocessor:
 
     def _condition(self, name: str, at: Token, rest: list[Token]) -> bool:
         if name not in ("if", "elif"):
-            return (self._macro_name(at, rest) in self.macros) == (name == "ifdef")
+            return self._defined(self._macro_name(at, rest)) == (name == "ifdef")
         return evaluate_condition(self.source, at.at, self._resolve_defined(rest)) != 0
 
     def _resolve_defined(self, tokens: list[Token]) -> list[Token]:
@@ -213,7 +214,11 @@ class _Preprocessor:
                     self.source.fail(token.at, "defined() needs the name of a macro")
                 if bracketed:
                     next(rest, None)
-                out.append(Token("number", str(int(name.text in self.macros)), token.at))
+                out.append(Token("number", str(int(self._defined(name.text))), token.at))
+            elif token.is_(_HAS_INCLUDE):
+                inside = "".join(t.text for t in takewhile(lambda t: not t.is_(")"), rest))
+                known = is_known_header(inside.strip('(<>"'))
+                out.append(Token("number", str(int(known)), token.at))
             else:
                 out.append(token)
         return self.expand(out)
@@ -226,6 +231,9 @@ class _Preprocessor:
             return
         taken = not before and self.live and (name == "else" or self._condition(name, at, rest))
         self.conditions.append((taken, before or taken, sharp))
+
+    def _defined(self, name: str) -> bool:
+        return name in self.macros or name == _HAS_INCLUDE
 
     def _macro_name(self, at: Token, rest: list[Token]) -> str:
         if not rest or rest[0].kind != "name":

@@ -51,6 +51,26 @@ _HEADERS = {
 # Headers of the host's libraries bring these along.
 _BROUGHT = ("cuda_fp16.h", "cuda_bf16.h")
 _BRINGING = ("cublas", "cudnn", "cusparse", "torch/", "ATen/", "c10/")
+# Headers that a compiler for CUDA finds by itself, and those of libraries that many machines have.
+_STANDARD = re.compile(
+    r"algorithm|any|array|atomic|barrier|bit(set)?|charconv|chrono|compare|complex|concepts|deque|exception|"
+    r"condition_variable|execution|filesystem|format|(forward_)?list|fstream|functional|future|random|ranges|"
+    r"initializer_list|iomanip|ios(fwd|tream)?|[io]stream|iterator|latch|limits|locale|(unordered_)?(map|set)|"
+    r"memory(_resource)?|mutex|new|numbers|numeric|optional|queue|ratio|regex|semaphore|shared_mutex|span|"
+    r"source_location|sstream|stack|stdexcept|string(_view)?|system_error|thread|tuple|type(_trait|id)s|"
+    r"type(index|info)|utility|valarray|variant|vector|version|mma\.h|"
+    r"(c?(assert|complex|ctype|errno|fenv|float|inttypes|limits|locale|math|setjmp|signal|std\w+|string|time))"
+    r"(\.h)?|c?(alloca|dirent|dlfcn|fcntl|getopt|intrin|malloc|memory|mpi|omp|poll|pthread|sched|semaphore|"
+    r"strings|unistd|[wW]indows|\w*mmintrin|x86intrin|nccl|nvrtc|nvml|npp\w*|nvToolsExt\w*|"
+    r"cuda(_(runtime(_api)?|fp\d+|bf16|pipeline\w*|awbarrier\w*|profiler_api|\w+_interop|\w+_types|occupancy))?|"
+    r"cu(blas|dnn|fft|rand|sparse|solver|pti|Complex|file|tensor)\w*|(sm_\d+|device)_\w+|host_(config|defines)|"
+    r"math_(constants|functions)|(texture|surface|vector|driver|library|builtin)_(types|functions))\.h|"
+    r"(cuda|nv|cub|thrust|crt|cooperative_groups|nvtx3|sys|bits|experimental|boost|Eigen|torch|ATen|c10|"
+    r"pybind11|cutlass|cute|opencv2|GL|gtest|fmt)/.*"
+)
+_ASKED = (
+    r"__has_include\s*\(\s*[<\"]"  # a file that asks is written for machines that lack the header
+)
 _STAYING_NAMESPACES = {"cooperative_groups", "nvcuda"}
 _EARLY = re.compile(r"\bcuda(GridDependencySynchronize|TriggerProgrammaticLaunchCompletion)\b")
 _STD = re.compile(r"\bstd\s*::")
@@ -88,6 +108,11 @@ class _Item:
     words: list[_Word]
     head: list[str]
     names: set[str] = field(default_factory=set[str])
+
+
+def is_known_header(name: str) -> bool:
+    """Tell whether a compiler for CUDA finds a header that is not the author's."""
+    return bool(_STANDARD.fullmatch(name)) or name.startswith(tuple(_HEADERS))
 
 
 @lru_cache(maxsize=256)
@@ -133,7 +158,9 @@ class _HostCodeReader:
         for header, start, end in self.includes:
             name = header.strip('<>"')
             needs = next((words for h, words in _HEADERS.items() if name.startswith(h)), None)
-            if needs is None and (header[0] == '"' or re.search(r"helper_|\.cuh", name)):
+            if not is_known_header(name) and not re.search(
+                rf"{_ASKED}{re.escape(name)}[>\"]", self.source
+            ):
                 missing.append(name)
             if needs is None or not any(re.fullmatch(needs, word) for word in mentioned):
                 blank.append((start, end))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from simgpu import errors
-from simgpu.cuda_c import compile_source, text_for_compiler
+from simgpu.cuda_c import compile_source, device_part, text_for_compiler
 from simgpu.cuda_c.lockstep.values import directed
 from simgpu.cuda_c.text.joined import join_headers
 from simgpu.cuda_c.types import DOUBLE, FLOAT, Scalar
@@ -244,3 +244,81 @@ def test_what_only_a_gpu_runs_is_no_fault_of_a_header() -> None:
     with pytest.raises(errors.UnsupportedFeatureError) as caught:
         body("goto end; end: o[i] = 1;", before=MISSING)
     assert "not found" not in str(caught.value)
+
+
+# What is defined twice or private only at first sight.
+LEGAL = """
+namespace a { __device__ int f() { return 1; } }
+namespace b { __device__ int f() { return 2; } }
+__device__ int g(int);
+__device__ int g(int k) { return k; }
+__device__ int g(float k) { return 10 * k; }
+template <class T> __device__ int h(T) { return 3; }
+template <class T> __device__ int h(T*) { return 4; }
+template <> __device__ int h(int) { return 5; }
+struct Later;
+struct Later { int a; };
+struct Later;
+extern __device__ int v;
+__device__ int v = 6;
+class Hidden {
+    int a;
+    __device__ int twice() const { return 2 * a; }
+    static constexpr int most = 9;
+public:
+    __device__ Hidden(int a) : a(a) {}
+    __device__ int sum(const Hidden& o) const { return twice() + o.a + o.twice() + most; }
+    __device__ int get() { return a; }
+    __device__ int get() const { return -a; }
+};
+class Open {
+    int a;
+    friend __device__ int opened(const Open& o);
+public:
+    __device__ Open(int a) : a(a) {}
+};
+__device__ int opened(const Open& o) { return o.a; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("value", "right"),
+    [
+        ("a::f() + 10 * b::f()", 21), ("g(2) + g(2.0f)", 22), ("h(1) + 10 * h(x) + 100 * h(1.0f)", 345),
+        ("Later{v}.a", 6), ("Hidden(3).sum(Hidden(4))", 27), ("Hidden(3).get()", 3), ("opened(Open(8))", 8),
+    ],
+)  # fmt: skip
+def test_what_is_said_once_and_may_be_used_is_read(value: str, right: int) -> None:
+    assert body(f"o[i] = {value};", before=LEGAL)[1].tolist() == [right] * 32
+
+
+def test_a_file_may_ask_for_headers(tmp_path: Path) -> None:
+    lines = [
+        "#ifdef __has_include",
+        "#if __has_include(<cuda/atomic>) && __has_include( <vector> ) && !__has_include(<absent>)",
+        "#define A 1",
+        "#endif",
+        "#endif",
+        '#if defined(__has_include) && __has_include("beside.h")',
+        '#include "beside.h"',
+        "#endif",
+        '#if __has_include("absent.h")',
+        '#include "absent.h"',
+        "#error absent",
+        "#endif",
+    ]
+    (tmp_path / "beside.h").write_text("#define B 20\n")
+    text = join_headers("\n".join(lines) + "\n", [tmp_path])
+    assert device_part(text).missing == ()
+    assert body("o[i] = A + B;", before=text)[1].tolist() == [21] * 32
+
+
+def test_raw_strings_end_where_they_say() -> None:
+    text = """const char* s = R"(a"\\n)" "\\n"; const char* t = R"x()" // )
+    )x";
+    o[0] = s[1]; o[1] = s[2]; o[2] = s[4]; o[3] = s[5]; o[4] = t[1]; o[5] = t[7]; printf(R"(%d\\)", 7 * !i);"""
+    _, o, result = body(text, before='#define IGNORED R"("")"\n')
+    assert o.tolist()[:6] == [34, 92, 10, 0, 34, 10]
+    assert result.printed[:2] == "7\\"
+    with pytest.raises(errors.KernelCompileError):
+        body('const char* s = R"(a";')

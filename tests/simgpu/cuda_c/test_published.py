@@ -13,6 +13,12 @@ from .support import HEAD, launch
 PUBLISHED = Path(__file__).with_name("published.cu").read_text()
 
 
+HEADERS = (
+    "<vector>", '"cuda_runtime.h"', '"device_launch_parameters.h"', "<mine.h>", '"sub/mine.cuh"', "<mine>",
+    "<math.h>", "<cmath>", "<cuda/std/array>", "<cub/cub.cuh>", "<torch/extension.h>", '"cublas_v2.h"',
+)  # fmt: skip
+
+
 def test_a_whole_file_runs() -> None:
     x = np.arange(8, dtype=np.float32)
     launch(PUBLISHED, "scale<float>", 1, 8, x, np.float32(4), 8)
@@ -27,6 +33,13 @@ def test_what_is_set_aside_keeps_lines_and_columns() -> None:
     code = device_part(PUBLISHED)
     assert code.kernels == ("scale", "add")
     assert code.missing == ("helper_cuda.h",)
+    includes = "".join(f"#include {header}\n" for header in HEADERS)
+    assert device_part(includes + PUBLISHED).missing == (
+        "mine.h",
+        "sub/mine.cuh",
+        "mine",
+        "helper_cuda.h",
+    )
     assert set(code.aside) == {"reference", "print", "main", "h_a", "h_b", "total"}
     ours, theirs = code.text.split("\n"), PUBLISHED.split("\n")
     assert [len(line) for line in ours] == [len(line) for line in theirs]

@@ -58,6 +58,18 @@ FILES_WRONG = [
     "__device__ int f(float* p) { return 1; }\n" + HEAD + "o[i] = f(1.0f); }",
     "struct S { int a; int a; };\n" + HEAD + "S s; }",
     "struct S { int a };\n" + HEAD + "S s; }",
+    HEAD + "}\n" + HEAD + "o[i] = 1; }",
+    "template <class T> __device__ int f(T* a) { return 1; }\n" * 2 + HEAD + "o[i] = f(x); }",
+    "__device__ int f(int a) { return 1; }\n__device__ float f(int b) { return 2; }\n" + HEAD + "}",
+    "__device__ int v; __device__ float v;\n" + HEAD + "}",
+    "const int v = 1; const int v = 1;\n" + HEAD + "o[i] = v; }",
+    "struct S { int a; }; struct S { int b; };\n" + HEAD + "S s; }",
+    "class S { int a; };\n" + HEAD + "S s; o[i] = s.a; }",
+    "struct S { private: int a; public: int b; protected: __device__ int f() { return a; } };\n"
+    + HEAD
+    + "S s; o[i] = s.f(); }",
+    "class S { __device__ S(int a) : a(a) {} public: int a; };\n" + HEAD + "S s(1); o[i] = s.a; }",
+    "class S { int a; };\n__device__ int f(S s) { return s.a; }\n" + HEAD + "S s; o[i] = f(s); }",
     HEAD + "int t[2][] = {{1}, {2}}; o[i] = t[0][0]; }",
     HEAD + "int t[][2]; o[i] = t[0][0]; }",
     HEAD + "int t[] = {}; o[i] = sizeof(t); }",

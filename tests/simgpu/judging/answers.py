@@ -6,6 +6,9 @@ HEADS = {
     "histogram": "int n, const int* x, int* bins", "scan": "int n, const int* x, int* y",
     "blur": "int n, const float* x, float* y", "grand": "int n, const int* x, int* part, int* count, int* out",
 }  # fmt: skip
+HEADS["met"] = HEADS["grand"]
+CG = "#include <cooperative_groups.h>"
+BOUND = f'extern "C" __global__ void __launch_bounds__(%s) saxpy({HEADS["saxpy"]}) {{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] += a * x[i]; }}'
 I = "int i = blockIdx.x * blockDim.x + threadIdx.x;"
 T = "int t = threadIdx.x;"
 IJ = f"{I} int j = blockIdx.y * blockDim.y + threadIdx.y;"
@@ -16,6 +19,11 @@ STEP = "__shared__ int s[256]; int t = threadIdx.x; s[t] = t < n ? x[t] : 0; __s
 PART = f"{I} {T} __shared__ int last, s; if (t == 0) s = 0; __syncthreads(); if (i < n) atomicAdd(&s, x[i]); __syncthreads();"
 LAST = "last = atomicAdd(count, 1) == gridDim.x - 1;"
 ADDS = "__syncthreads(); if (last && t == 0) { int v = 0; for (int k = 0; k < gridDim.x; k++) v += part[k]; *out = v;"
+
+MET = f"{PART} if (t == 0) part[blockIdx.x] = s; cooperative_groups::this_grid().sync(); last = blockIdx.x == 0; {ADDS} }}"
+COUNTED = (
+    "__syncthreads(); int sum = 0; for (int k = 0; k <= t; k++) sum += s[k]; if (t < n) y[t] = sum;"
+)
 
 
 def kernel(task: str, body: str, before: str = "", *without: str) -> str:
@@ -86,6 +94,12 @@ WRONG: list[tuple[str, ...]] = [
     ("grand", "ValuesError", f"{PART} if (t == 0) {{ part[blockIdx.x] = s; __threadfence(); {LAST} __threadfence(); }} {ADDS} }}"),
     ("grand", "UnwrittenError", f"{PART} if (t == 0) {{ part[blockIdx.x] = s; __threadfence(); last = atomicAdd(&mine, 1) == gridDim.x - 1; __threadfence(); }} {ADDS} }}", "__device__ int mine;"),
     ("grand", "DeadlockError", f"{PART} if (t == 0) {{ part[blockIdx.x] = s; __threadfence(); atomicAdd(count, 1); while (atomicAdd(count, 0) <= gridDim.x) {{}} last = blockIdx.x == 0; }} {ADDS} *count = 0; }}"),
+    ("grand", "RaceError", f"{PART} if (t == 0) {{ atomicExch(&part[blockIdx.x], s); {LAST} __threadfence(); }} {ADDS} *count = 0; }}"),
+    ("grand", "RaceError", f"{PART} if (t == 0) {{ atomicExch(&part[blockIdx.x], s); __threadfence(); last = atomicInc((unsigned*)count, gridDim.x - 1) == gridDim.x - 1; }} {ADDS} }}"),
+    # The order in which threads come to an atomic.
+    ("scan", "ValuesError", f"__shared__ int s[256], c; {T} if (t == 0) c = 0; __syncthreads(); s[atomicAdd(&c, 1)] = t < n ? x[t] : 0; {COUNTED}"),
+    ("scan", "ValuesError", f"__shared__ int s[256], c; {T} int v = t < n ? x[t] : 0, at; if (t == 0) c = 0; __syncthreads(); if (t % 32 == 0) at = atomicAdd(&c, 32); at = __shfl_sync(~0u, at, 0); s[at + t % 32] = v; {COUNTED}"),
+    ("scan", "ValuesError", f"__shared__ int s[256]; {T} __shared__ unsigned c; if (t == 0) c = 0; __syncthreads(); unsigned k = c; __syncthreads(); while (true) {{ unsigned was = atomicCAS(&c, k, k + 1); if (was == k) break; k = was; }} s[k] = t < n ? x[t] : 0; {COUNTED}"),
     # What it must leave alone, and what other launches have left.
     ("blur", "InputChangedError", f"{I} float* z = y; if (i < n) z[i] = (x[max(i - 1, 0)] + x[i] + x[min(i + 1, n - 1)]) / 3; if (n == 1 && i == 0) x[0] = 2;", "", "const"),
     ("saxpy", "UnsupportedFeatureError", f"{I} if (i < n) {{ {Y} ((float*)x)[i] = 2; }}"),
@@ -94,6 +108,14 @@ WRONG: list[tuple[str, ...]] = [
     ("total", "ValuesError", f"{T} float v = 0; for (int k = t; k < n; k += 256) v += x[k]; atomicAdd(&sum, v); __syncthreads(); if (t == 0) *out = sum;", "__device__ float sum;"),
     ("saxpy", "OutOfBoundsError", f"{I} if (i < n) y[i] = a * x[i] + y[i] + 0 * x[i - 70];"),
     ("saxpy", "OutOfBoundsError", f"{I} float* p = (float*)0x7f0000000100ull; if (i < n) y[i] = p[i + 4096];"),
+    # What CUDA refuses to launch.
+    ("saxpy", "LaunchConfigError", BOUND % 64),
+    ("saxpy", "LaunchConfigError", "constexpr int most(int w) { return 4 * w; }\n" + BOUND % "most(31), 2"),
+    ("grand", "LaunchConfigError", MET, CG),
+    # What a compiler refuses.
+    ("saxpy", "KernelCompileError", (BOUND % 128 + "\n") * 2),
+    ("saxpy", "KernelCompileError", f"{I} Line l; if (i < n) y[i] += l.a * x[i];", "class Line { float a = 1.5f; };"),
+    ("saxpy", "MissingHeader", f"{I} if (i < n) {Y}", '#include "mine.h"'),
     # Tricks, and what never ends.
     ("saxpy", "KernelCompileError", "#include \"contest_spec.py\"\n__global__ void other() {}"),
     ("saxpy", "KernelCompileError", 'extern "C" __global__ void saxpy(int n) { #include "/etc/passwd"\n }'),
@@ -156,4 +178,7 @@ RIGHT: list[tuple[str, ...]] = [
     ("grand",f"{PART} if (t == 0) part[blockIdx.x] = s; __threadfence(); __syncthreads(); if (t == 0) {{ {LAST} __threadfence(); }} {ADDS} *count = 0; }}"),
     ("grand",f"{PART} if (t == 0) {{ volatile int* p = part; p[blockIdx.x] = s; __threadfence(); {LAST} }} __syncthreads(); if (last && t == 0) {{ int v = 0; volatile int* p = part; for (int k = 0; k < gridDim.x; k++) v += p[k]; *out = v; *count = 0; }}"),
     ("blur",f"{I} if (i >= n) return; float l = i ? x[i - 1] : *x, r = i + 1 < n ? x[i + 1] : x[n - 1]; y[i] = (l + x[i] + r) / 3.0;"),
+    ("saxpy", BOUND % 128),
+    ("saxpy", f"{I} if (i < n) {Y}", '#include <cuda_runtime.h>\n#include "cstdio"\n#if __has_include("mine.h")\n#include "mine.h"\n#endif'),
+    ("met", MET, CG),
 ]  # fmt: skip

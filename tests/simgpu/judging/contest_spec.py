@@ -76,6 +76,7 @@ specs = [
         grid=1,
     ),
     KernelSpec("grand", grand, grand_sum, block=64),
+    KernelSpec("met", grand, grand_sum, block=64, cooperative=True),
     KernelSpec(
         "blur",
         lambda n, random: one(n, random) | {"out": Output(n)},

@@ -187,3 +187,22 @@ def test_a_spec_is_refused_where_it_is_written(tmp_path: Path) -> None:
         KernelSpec("k", lambda n, r: {}, sizes=[])
     with pytest.raises(SpecError, match="no Python file"):
         load_specs(tmp_path / "mine.cu")
+
+
+SLOW = """__global__ void slow(int n, int* o) {
+    int s = 0;
+    for (int k = 0; k < 400000; k++) for (int j = 0; j < 400000; ++j) s = s * 3 + k;
+    if (threadIdx.x < n) o[threadIdx.x] = s; }"""
+
+
+def test_it_ends_in_time_with_what_it_knows(tmp_path: Path, check: Check) -> None:
+    (tmp_path / "slow.cu").write_text(SLOW)
+    (tmp_path / "slow_spec.py").write_text(
+        "from simgpu import *\nimport numpy as np\n"
+        'spec = KernelSpec("slow", lambda n, r: {"n": n, "o": Output(n, np.int32)}, lambda n: endless())\n'
+        "def endless():\n    while True: pass\n"
+    )
+    for words in ((), ("--json",)):
+        said = check(tmp_path / "slow.cu", "--seconds", 0.5, *words, code=3)
+        assert ('"out_of_time": 0.5' if words else "slow.cu: not finished within 0.5 s") in said
+    assert "are no limit" in check(tmp_path / "slow.cu", "--seconds", -1, code=2)

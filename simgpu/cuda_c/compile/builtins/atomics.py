@@ -2,7 +2,8 @@
 
 Lanes take their turns in ascending order, which is one of the orders that a GPU may choose. Sums of
 floats are rounded in that order, so that a result is always the same here; on a GPU it may differ in
-its last bits from run to run.
+its last bits from run to run. Where memory is hostile, a seed draws another order for each instruction,
+so that a kernel that relies on the order of threads is found out.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from simgpu.cuda_c.compile.storage import load_place
 from simgpu.cuda_c.compile.typed import Evaluate, Expr
 from simgpu.cuda_c.lockstep import Mask, Site, Team, by_lane
 from simgpu.cuda_c.lockstep.values import select_lanes
-from simgpu.cuda_c.memory.access import fetch, region_of, tell, words_of
+from simgpu.cuda_c.memory.access import region_of, tell, words_of
 from simgpu.cuda_c.memory.pointers import MaskedAccess
 from simgpu.cuda_c.syntax.ast import CallExpr
 
@@ -133,23 +134,39 @@ def _changing(
         parts = [by_lane(m.take(value), m.n) for value in given]
         messages = t.launch.messages
         before = view[index] if t.launch.watches or messages.active else None
-        does, hostile = change, t.launch.hostile
-        if hostile is not None:
-            does = hostile.exchanging(t.thread_id[m.index], site.scope, used, change)
-        out = does(view, index, *parts)
+        if t.launch.turns is None:
+            out = change(view, index, *parts)
+        else:
+            out = _in_drawn_order(t, m, site.scope, used, change, view, index, parts)
         if before is not None:  # note whether it changed anything, and that these threads looked
             changed = before != view[index]
             if out is not None:  # turns of several threads may lead back to where a word was
                 changed = changed | np.isin(index, index[out != before])
             if changed.any():
                 t.launch.changed(m)
-            if t.launch.watches:
-                fetch(t, m)
             if messages.active:
                 messages.exchange(t, m.index, words_of(t, m, ptr), site.scope, changed, used)
         return None if out is None else m.spread(out)
 
     return evaluate
+
+
+def _in_drawn_order(
+    t: Team,
+    m: Mask,
+    scope: int,
+    used: bool,
+    change: Callable[..., Any],
+    view: Any,
+    index: Any,
+    parts: Any,
+) -> Any:
+    """As `change` of all lanes, which take their turns in an order that is drawn."""
+    order, hostile = t.launch.turns.permutation(m.n), t.launch.hostile
+    if hostile is not None:
+        change = hostile.exchanging(t.thread_id[m.index[order]], scope, used, change)
+    found = change(view, index[order], *[part[order] for part in parts])
+    return None if found is None else found[np.argsort(order)]
 
 
 def _exchange(

@@ -68,7 +68,8 @@ def test_a_compilers_log(guard: Any, log: str, line: int | None, said: str) -> N
         (CUDARuntimeError("cudaErrorMemoryAllocation: no"), errors.OutOfMemoryError, "out of memory in h2d"),
         (CUDARuntimeError("CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE"), errors.LaunchConfigError,
          "fewer or smaller blocks"),
-        (CUDARuntimeError("CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"), errors.LaunchConfigError, "registers"),
+        (CUDARuntimeError("CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"), errors.LaunchConfigError,
+         "more registers .* or have more threads than the kernel's __launch_bounds__ promises"),
         (CUDARuntimeError("cudaErrorIllegalAddress"), errors.DeviceError, r"agt.use\('sim'\)"),
     ],
 )  # fmt: skip

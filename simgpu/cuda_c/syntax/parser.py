@@ -34,7 +34,7 @@ def parse(source: Source, text: Preprocessed, *, heads_only: bool = False) -> as
     for call in ast.parts_of([f.body for f in unit.functions] if parser.aliases else None):
         if isinstance(call, ast.CallExpr):
             call.namespace = parser.aliases.get(call.namespace, call.namespace)
-    own = {function.name for function in unit.functions}
+    own = {function.name for function in unit.functions if function.at.line > 0}
     types = {node.name for node in unit.order if isinstance(node, ast.StructDef)}
     unit.functions += [f for f in before.result.functions if f.name not in own]
     theirs = before.result.order

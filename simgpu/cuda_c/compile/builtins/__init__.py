@@ -65,7 +65,7 @@ _REFUSED = {
         "this function of the CUDA math library is not supported: pass its values as an array, or write out "
         "its series"
     ),
-    r"__v(abs|add|avg|cmp|max|min|neg|sad|set|sub)\w*[24]|__u?sad|__u?r?hadd|__dp2a_(lo|hi)|__dp4a": (
+    r"__v(abs|add|avg|cmp|max|min|neg|sad|set|sub)\w*[24]": (
         "this instruction for several small numbers in one word is not supported: take them apart by shifts"
     ),
     r"__\w+2b?(half|float16)2?\w*|__b?(half|float16)2?\w+|__\w+_as_b?(half|float16)|h2?(ceil|cos|exp|exp2|exp10|floor|"

@@ -77,6 +77,16 @@ __device__ inline long long __mul64hi(long long a, long long b) {
 __device__ inline unsigned __sad(int a, int b, unsigned c) {
     return (a > b ? (unsigned)a - (unsigned)b : (unsigned)b - (unsigned)a) + c; }
 __device__ inline unsigned __usad(unsigned a, unsigned b, unsigned c) { return (a > b ? a - b : b - a) + c; }
+__device__ inline int __hadd(int a, int b) { return (a & b) + ((a ^ b) >> 1); }
+__device__ inline int __rhadd(int a, int b) { return (a | b) - ((a ^ b) >> 1); }
+__device__ inline unsigned __uhadd(unsigned a, unsigned b) { return (a & b) + ((a ^ b) >> 1); }
+__device__ inline unsigned __urhadd(unsigned a, unsigned b) { return (a | b) - ((a ^ b) >> 1); }
+__device__ inline int __dp2a_lo(int a, int b, int c) {
+    return (int)((unsigned)((short)a * (signed char)b) + (unsigned)((a >> 16) * (signed char)(b >> 8)) + (unsigned)c); }
+__device__ inline int __dp2a_hi(int a, int b, int c) { return __dp2a_lo(a, b >> 16, c); }
+__device__ inline unsigned __dp2a_lo(unsigned a, unsigned b, unsigned c) {
+    return (a & 0xffff) * (b & 0xff) + (a >> 16) * (b >> 8 & 0xff) + c; }
+__device__ inline unsigned __dp2a_hi(unsigned a, unsigned b, unsigned c) { return __dp2a_lo(a, b >> 16, c); }
 __device__ inline unsigned __funnelshift_lc(unsigned low, unsigned high, unsigned by) {
     return by >= 32 ? low : __funnelshift_l(low, high, by); }
 __device__ inline unsigned __funnelshift_rc(unsigned low, unsigned high, unsigned by) {

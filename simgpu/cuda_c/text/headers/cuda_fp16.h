@@ -14,6 +14,7 @@ __device__ inline half __float2half_ru(float v) {
     half h = __float2half(v);
     unsigned short b = __half_as_ushort(h);
     return (float)h < v ? __ushort_as_half(b == 0x8000 ? 1 : b & 0x8000 ? b - 1 : b + 1) : h; }
+__device__ inline half __hadd(half a, half b) { return a + b; }  // beside that of whole numbers
 #define ARITHMETIC(sign, name) \
 __device__ inline half2 operator sign(half2 a, half2 b) { return name(a, b); } \
 __device__ inline half2& operator sign##=(half2& a, half2 b) { a = name(a, b); return a; }

@@ -118,7 +118,6 @@ class LaunchState:
     # Told of each write to memory that the host sees, before it is made: by which clock.
     writes: Callable[[int], None] | None = None
     hostile: Any = None  # the memory, if it is a hostile one (`memory.hostile`)
-    turns: np.random.Generator | None = None  # draws then who comes first where lanes exchange
     copies: Copies | None = None  # those that go on by themselves, once there is one
     talk: list[Any] = field(default_factory=list[Any])  # memories by which it talks with the host
     begun: int = 0  # blocks
@@ -136,6 +135,12 @@ class LaunchState:
         for region, name, memory in self.named:
             made.place(region, name, memory)
         return made
+
+    @cached_property
+    def turns(self) -> np.random.Generator | None:
+        """What draws in hostile memory who comes first where lanes exchange."""
+        seed = self.limits.hostile
+        return None if seed is None else np.random.default_rng(seed)
 
     @cached_property
     def messages(self) -> Messages:

@@ -90,8 +90,8 @@ class CompiledKernel:
             raise LaunchConfigError(f"kernel '{self.signature.name}' {text}: {cure}")
 
     def check_room(self, blocks: int, fit: int | None) -> None:
-        """Refuse more blocks than fit on the device at once: all of them meet at a barrier of the grid."""
-        if fit is not None and blocks > fit:
+        """Refuse more blocks than fit on the device at once if all of them meet at a barrier of the grid."""
+        if self.code.cooperative and fit is not None and blocks > fit:
             raise LaunchConfigError(
                 f"kernel '{self.signature.name}' has a barrier of the grid, so all its blocks must fit on "
                 f"the device at once: {blocks} were asked for, {fit} fit"
@@ -118,8 +118,7 @@ class CompiledKernel:
         self.check_bounds(block)
         limits = limits or InterpreterLimits()
         blocks = grid[0] * grid[1] * grid[2]
-        if self.code.cooperative:
-            self.check_room(blocks, limits.resident_blocks)
+        self.check_room(blocks, limits.resident_blocks)
         tally = Tally(self.costs, self.code.sites)
         regions: dict[int, GlobalRegion] = {}
 
@@ -139,8 +138,6 @@ class CompiledKernel:
         few = blocks <= MOST_BLOCKS and blocks * launch.threads <= MOST_HOSTILE_THREADS
         if limits.hostile is not None and few:
             launch.hostile = Hostile(launch, limits.hostile)
-        if limits.hostile is not None:
-            launch.turns = np.random.default_rng(limits.hostile)
         values = self._bind(variables, args, launch, regions)
         if sample is None and blocks * launch.threads > _MOST_THREADS:
             raise LaunchConfigError(

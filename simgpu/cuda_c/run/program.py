@@ -97,12 +97,11 @@ class Program:
                 self._file.called.setdefault(node.name, []).append(node)
             elif isinstance(node, ast.DeclRefExpr) and node.name in own:
                 named.append(node)
+        bodies = dict[object, ast.FunctionDecl]()
         for function in unit.functions:
-            same = self._file.functions.setdefault(function.name, [])
-            twin = next((f for f in same if _head_of(f) == _head_of(function)), None)
-            if twin is not None:
+            self._file.functions.setdefault(function.name, []).append(function)
+            if (twin := bodies.setdefault(_head_of(function), function)) is not function:
                 self._fail_twice(function, twin)
-            same.append(function)
             if function.kernel and function.c_linkage and taken_by_cuda(function.name):
                 why = f"CUDA has an extern \"C\" function '{function.name}' of its own"
                 source.fail(function.at, f'{why}: take another name, or leave out extern "C"')
@@ -385,16 +384,15 @@ def _defines(node: ast.SyntaxNode) -> bool:
 
 
 def _head_of(function: ast.FunctionDecl) -> object:
-    """Something that is equal of two functions of one name only if they are defined twice."""
+    """Something that is equal of two functions only if one is defined twice."""
     if function.body is None or function.refusal is not None or function.at.line < 0:
         return id(function)
     template = function.template and [*function.template, function.returns]
     head = [[[p.type, p.dims] for p in function.params], template, function.specialises]
-    words = [
-        [v for v in vars(n).values() if type(v) in (str, bool, int)] for n in ast.parts_of(head)
-    ]
-    stars = [n.pointers for n in ast.parts_of(head) if isinstance(n, ast.TypeName)]
-    return function.namespace, words, stars
+    parts = list(ast.parts_of(head))
+    words = [[v for v in vars(n).values() if type(v) in (str, bool, int)] for n in parts]
+    stars = [[*map(sorted, n.pointers)] for n in parts if isinstance(n, ast.TypeName)]
+    return function.name, function.namespace, repr((words, stars))
 
 
 def _items(node: ast.SyntaxNode) -> Sequence[Any]:

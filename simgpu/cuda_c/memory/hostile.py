@@ -102,6 +102,9 @@ class Hostile:
         self._fenced: defaultdict[int, View] = defaultdict(View)
         self._old: dict[tuple[int, int], int] = {}  # old values in a row, by thread and word
         self._held: dict[int, NDArray[Any]] = {}  # so that no other memory gets the same address
+        # Words of each block's shared memory, written since all of it met; those of a block that meets now.
+        self._near: defaultdict[int, set[int]] = defaultdict(set)
+        self._settled: set[int] = set()
 
     # -- what threads do
 
@@ -126,9 +129,15 @@ class Hostile:
             if both:
                 me.ordered = (me.view, me.view if wide else me.ordered[1])
 
-    def meet(self, numbers: LaneNumbers) -> None:
-        """Threads pass a barrier together: each knows, and has released in order, what any of them had."""
+    def meet(self, numbers: LaneNumbers, whole: bool = False) -> None:
+        """Threads pass a barrier together: each knows, and has released in order, what any of them had.
+
+        If they are a `whole` block, no old value is left of its shared memory, nor anything to know of it.
+        """
         threads = [self._threads[number] for number in numbers.tolist()]
+        self._settled = self._near.pop(int(numbers[0]) >> 10, set()) if whole else set()
+        for word in self._settled:
+            self._words.pop(word, None)
         views = zip(*[(me.view, *me.ordered) for me in threads], strict=True)
         view, near, far = map(self._united, views)
         found = [{k: v for me in threads for k, v in me.found[way].items()} for way in (2, 3)]
@@ -137,6 +146,7 @@ class Hostile:
             me.released = tuple(b if own is a else self._united((own, b)) for own, a, b in parts)
             me.view, me.lent, me.ordered = view, True, (near, far)
             me.found = (*me.found[:2], *map(dict, found))
+        self._settled = set()
 
     def arrive(self, numbers: LaneNumbers, heard: View) -> View:
         """Threads arrive at a barrier with phases: what it has heard, with all that they have seen."""
@@ -152,6 +162,8 @@ class Hostile:
         for view in {id(view): view for view in views}.values() if self._left >= 0 else ():
             self._left -= len(view)
             _join(out, view)
+        for word in self._settled & out.keys():
+            del out[word]
         return out
 
     def read(
@@ -173,16 +185,22 @@ class Hostile:
         return out
 
     def wrote(
-        self, numbers: LaneNumbers, cells: NDArray[Any], index: LaneNumbers, before: Any, scope: int
+        self,
+        numbers: LaneNumbers,
+        cells: NDArray[Any],
+        index: LaneNumbers,
+        before: Any,
+        scope: int,
+        near: bool,
     ) -> None:
-        """Threads have stored to cells."""
+        """Threads have stored to cells, which are `near` in the memory of their block."""
         first = self._hold(cells)
         stored = zip(numbers.tolist(), index.tolist(), before.tolist(), strict=True)
         for number, i, old in stored if self._left >= 0 else ():
-            self._write(number, first + i * cells.itemsize, old, int(cells[i]), scope)
+            self._write(number, first + i * cells.itemsize, old, int(cells[i]), scope, near)
 
     def exchanging(
-        self, threads: LaneNumbers, scope: int, used: bool, change: Callable[..., Any]
+        self, threads: LaneNumbers, scope: int, used: bool, near: bool, change: Callable[..., Any]
     ) -> Callable[..., Any]:
         """Make an atomic operation on all lanes one that goes lane by lane."""
 
@@ -207,7 +225,7 @@ class Hostile:
                     out[k] = got[0]
                 if int(cells[i]) != last:
                     heads = seen.heads if self._strong(scope, number, seen) else {}
-                    self._write(number, word, last, int(cells[i]), scope, heads)
+                    self._write(number, word, last, int(cells[i]), scope, near, heads)
             return out
 
         return one_by_one
@@ -265,9 +283,18 @@ class Hostile:
                 me.found[1 - same][id(view)] = me.found[3 - same][id(view)] = view
 
     def _write(
-        self, number: int, word: int, old: int, new: int, scope: int, heads: Heads | None = None
+        self,
+        number: int,
+        word: int,
+        old: int,
+        new: int,
+        scope: int,
+        near: bool,
+        heads: Heads | None = None,
     ) -> None:
         me = self._threads[number]
+        if near:
+            self._near[number >> 10].add(word)
         log = self._words.setdefault(word, [_Write(0, old, -1, 2, {})])
         self._now += 1
         heads = dict(heads or ())
@@ -323,7 +350,7 @@ class _Late(ByteRegion):
         cells, index = self._raw(a), a.index
         before, numbers = cells[index], a.team.thread_id[a.mask.index]
         super().store(a, value)
-        a.team.launch.hostile.wrote(numbers, cells, index, before, 2 * a.site.volatile)
+        a.team.launch.hostile.wrote(numbers, cells, index, before, 2 * a.site.volatile, self.shared)
 
     def _raw(self, a: MaskedAccess) -> NDArray[Any]:
         """All of it as whole numbers of the size of an element."""

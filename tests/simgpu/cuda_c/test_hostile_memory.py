@@ -175,6 +175,14 @@ PATTERNS = {
             'behind the flag': ('__threadfence_block(); flag = 1;', 'flag = 1; __threadfence_block();'),
         },
     ),
+    'behind barriers': (
+        2, 256, 1, 1, [7],
+        "__shared__ unsigned int s[256]; s[t] = t; for (int r = 0; r < 20; r++) { __syncthreads(); unsigned int v = s[(t + 1) % 256]; __syncthreads(); s[t] = v; } if (t == 0) { volatile unsigned int* v = x; if (b == 0) { *v = 7; __threadfence(); atomicExch(f, 1u); } else { while (atomicAdd(f, 0u) == 0); __threadfence(); o[0] = *v; } }",
+        {
+            'no release': ('7; __threadfence();', '7;'),
+            'no acquire': ('== 0); __threadfence();', '== 0);'),
+        },
+    ),
     'cuda atomic': (
         2, 1, 1, 1, [42],
         "cuda::atomic_ref<unsigned int, cuda::thread_scope_device> a(f[0]); if (b == 0) { x[0] = 42; a.store(1, cuda::memory_order_release); } else { while (a.load(cuda::memory_order_acquire) == 0); o[0] = x[0]; }",

@@ -137,7 +137,12 @@ def _changing(
         if t.launch.turns is None:
             out = change(view, index, *parts)
         else:
-            out = _in_drawn_order(t, m, site.scope, used, change, view, index, parts)
+            order, hostile, does = t.launch.turns.permutation(m.n), t.launch.hostile, change
+            if hostile is not None:
+                near, threads = getattr(region, "shared", False), t.thread_id[m.index[order]]
+                does = hostile.exchanging(threads, site.scope, used, near, change)
+            out = does(view, index[order], *[part[order] for part in parts])
+            out = None if out is None else out[np.argsort(order)]
         if before is not None:  # note whether it changed anything, and that these threads looked
             changed = before != view[index]
             if out is not None:  # turns of several threads may lead back to where a word was
@@ -149,24 +154,6 @@ def _changing(
         return None if out is None else m.spread(out)
 
     return evaluate
-
-
-def _in_drawn_order(
-    t: Team,
-    m: Mask,
-    scope: int,
-    used: bool,
-    change: Callable[..., Any],
-    view: Any,
-    index: Any,
-    parts: Any,
-) -> Any:
-    """As `change` of all lanes, which take their turns in an order that is drawn."""
-    order, hostile = t.launch.turns.permutation(m.n), t.launch.hostile
-    if hostile is not None:
-        change = hostile.exchanging(t.thread_id[m.index[order]], scope, used, change)
-    found = change(view, index[order], *[part[order] for part in parts])
-    return None if found is None else found[np.argsort(order)]
 
 
 def _exchange(

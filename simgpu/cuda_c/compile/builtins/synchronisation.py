@@ -63,7 +63,7 @@ def _met(t: Team, lanes: NDArray[np.int64]) -> None:
     if t.lanes is not None:
         t.launch.messages.barrier(t, lanes)
     if t.launch.hostile is not None:
-        t.launch.hostile.meet(t.thread_id[lanes])
+        t.launch.hostile.meet(t.thread_id[lanes], whole=True)
 
 
 def _pass(t: Team, m: Mask) -> None:

@@ -191,16 +191,16 @@ class Hostile:
         index: LaneNumbers,
         before: Any,
         scope: int,
-        near: bool,
+        shared: bool,
     ) -> None:
-        """Threads have stored to cells, which are `near` in the memory of their block."""
+        """Threads have stored to cells, which may be of their block's shared memory."""
         first = self._hold(cells)
         stored = zip(numbers.tolist(), index.tolist(), before.tolist(), strict=True)
         for number, i, old in stored if self._left >= 0 else ():
-            self._write(number, first + i * cells.itemsize, old, int(cells[i]), scope, near)
+            self._write(number, first + i * cells.itemsize, old, int(cells[i]), scope, shared)
 
     def exchanging(
-        self, threads: LaneNumbers, scope: int, used: bool, near: bool, change: Callable[..., Any]
+        self, threads: LaneNumbers, scope: int, used: bool, shared: bool, change: Callable[..., Any]
     ) -> Callable[..., Any]:
         """Make an atomic operation on all lanes one that goes lane by lane."""
 
@@ -225,7 +225,7 @@ class Hostile:
                     out[k] = got[0]
                 if int(cells[i]) != last:
                     heads = seen.heads if self._strong(scope, number, seen) else {}
-                    self._write(number, word, last, int(cells[i]), scope, near, heads)
+                    self._write(number, word, last, int(cells[i]), scope, shared, heads)
             return out
 
         return one_by_one
@@ -289,11 +289,11 @@ class Hostile:
         old: int,
         new: int,
         scope: int,
-        near: bool,
+        shared: bool,
         heads: Heads | None = None,
     ) -> None:
         me = self._threads[number]
-        if near:
+        if shared:
             self._near[number >> 10].add(word)
         log = self._words.setdefault(word, [_Write(0, old, -1, 2, {})])
         self._now += 1

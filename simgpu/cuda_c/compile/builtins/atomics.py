@@ -134,13 +134,15 @@ def _changing(
         parts = [by_lane(m.take(value), m.n) for value in given]
         messages = t.launch.messages
         before = view[index] if t.launch.watches or messages.active else None
-        if t.launch.turns is None:
+        turns, hostile, does = t.launch.turns, t.launch.hostile, change
+        # Messages of several blocks are passed on in the order of lanes.
+        if turns is None or (before is not None and hostile is None):
             out = change(view, index, *parts)
         else:
-            order, hostile, does = t.launch.turns.permutation(m.n), t.launch.hostile, change
+            order = turns.permutation(m.n)
             if hostile is not None:
-                near, threads = getattr(region, "shared", False), t.thread_id[m.index[order]]
-                does = hostile.exchanging(threads, site.scope, used, near, change)
+                shared, threads = getattr(region, "shared", False), t.thread_id[m.index[order]]
+                does = hostile.exchanging(threads, site.scope, used, shared, change)
             out = does(view, index[order], *[part[order] for part in parts])
             out = None if out is None else out[np.argsort(order)]
         if before is not None:  # note whether it changed anything, and that these threads looked

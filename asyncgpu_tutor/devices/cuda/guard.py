@@ -47,9 +47,8 @@ def from_cuda_error(error: BaseException, what: str) -> errors.AsyncGpuError:
         )
     if "LAUNCH_OUT_OF_RESOURCES" in str(error):
         return errors.LaunchConfigError(
-            f"{what}: its blocks need more registers than a multiprocessor of this GPU has, or have more "
-            "threads than the kernel's __launch_bounds__ promises: launch smaller blocks, or tell the compiler "
-            "how large they are, as with __launch_bounds__(1024)"
+            f"{what}: its blocks need more registers than this GPU has for them, or have more threads than "
+            "the kernel's __launch_bounds__ promises: launch smaller blocks, or have __launch_bounds__(1024)"
         )
     return errors.DeviceError(
         f"{what}: {error}. After most device errors the process cannot use this GPU any more: "

@@ -103,7 +103,7 @@ class Hostile:
         self._old: dict[tuple[int, int], int] = {}  # old values in a row, by thread and word
         self._held: dict[int, NDArray[Any]] = {}  # so that no other memory gets the same address
         # Words of each block's shared memory, written since all of it met; those of a block that meets now.
-        self._near: defaultdict[int, set[int]] = defaultdict(set)
+        self.near: defaultdict[int, set[int]] = defaultdict(set)
         self._settled: set[int] = set()
 
     # -- what threads do
@@ -135,7 +135,7 @@ class Hostile:
         If they are a `whole` block, no old value is left of its shared memory, nor anything to know of it.
         """
         threads = [self._threads[number] for number in numbers.tolist()]
-        self._settled = self._near.pop(int(numbers[0]) >> 10, set()) if whole else set()
+        self._settled = self.near.pop(int(numbers[0]) >> 10, set()) if whole else set()
         for word in self._settled:
             self._words.pop(word, None)
         views = zip(*[(me.view, *me.ordered) for me in threads], strict=True)
@@ -185,22 +185,16 @@ class Hostile:
         return out
 
     def wrote(
-        self,
-        numbers: LaneNumbers,
-        cells: NDArray[Any],
-        index: LaneNumbers,
-        before: Any,
-        scope: int,
-        shared: bool,
+        self, numbers: LaneNumbers, cells: NDArray[Any], index: LaneNumbers, before: Any, scope: int
     ) -> None:
-        """Threads have stored to cells, which may be of their block's shared memory."""
+        """Threads have stored to cells."""
         first = self._hold(cells)
         stored = zip(numbers.tolist(), index.tolist(), before.tolist(), strict=True)
         for number, i, old in stored if self._left >= 0 else ():
-            self._write(number, first + i * cells.itemsize, old, int(cells[i]), scope, shared)
+            self._write(number, first + i * cells.itemsize, old, int(cells[i]), scope)
 
     def exchanging(
-        self, threads: LaneNumbers, scope: int, used: bool, shared: bool, change: Callable[..., Any]
+        self, threads: LaneNumbers, scope: int, used: bool, change: Callable[..., Any]
     ) -> Callable[..., Any]:
         """Make an atomic operation on all lanes one that goes lane by lane."""
 
@@ -225,7 +219,7 @@ class Hostile:
                     out[k] = got[0]
                 if int(cells[i]) != last:
                     heads = seen.heads if self._strong(scope, number, seen) else {}
-                    self._write(number, word, last, int(cells[i]), scope, shared, heads)
+                    self._write(number, word, last, int(cells[i]), scope, heads)
             return out
 
         return one_by_one
@@ -283,18 +277,9 @@ class Hostile:
                 me.found[1 - same][id(view)] = me.found[3 - same][id(view)] = view
 
     def _write(
-        self,
-        number: int,
-        word: int,
-        old: int,
-        new: int,
-        scope: int,
-        shared: bool,
-        heads: Heads | None = None,
+        self, number: int, word: int, old: int, new: int, scope: int, heads: Heads | None = None
     ) -> None:
         me = self._threads[number]
-        if shared:
-            self._near[number >> 10].add(word)
         log = self._words.setdefault(word, [_Write(0, old, -1, 2, {})])
         self._now += 1
         heads = dict(heads or ())
@@ -350,7 +335,7 @@ class _Late(ByteRegion):
         cells, index = self._raw(a), a.index
         before, numbers = cells[index], a.team.thread_id[a.mask.index]
         super().store(a, value)
-        a.team.launch.hostile.wrote(numbers, cells, index, before, 2 * a.site.volatile, self.shared)
+        a.team.launch.hostile.wrote(numbers, cells, index, before, 2 * a.site.volatile)
 
     def _raw(self, a: MaskedAccess) -> NDArray[Any]:
         """All of it as whole numbers of the size of an element."""
@@ -364,3 +349,9 @@ class LateGlobal(_Late, GlobalRegion):
 
 class LateShared(_Late, SharedRegion):
     """A variable in hostile shared memory, of one block."""
+
+    def mark(self, a: MaskedAccess) -> None:
+        super().mark(a)
+        cells, block = self._raw(a), int(a.team.thread_id[a.mask.index[0]]) >> 10
+        words = _address(cells) + a.index * cells.itemsize
+        a.team.launch.hostile.near[block].update(words.tolist())

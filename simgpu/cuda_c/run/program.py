@@ -199,10 +199,8 @@ class Program:
             self._define_name(c, item, given.storage)
 
     def _fail_twice(self, node: Any, twin: Any) -> NoReturn:
-        file, line = self._file.source.place(twin.at.line)
-        self._file.source.fail(
-            node.at, f"'{node.name}' is defined twice, the first time at {file}:{line}"
-        )
+        where = "{}:{}".format(*self._file.source.place(twin.at.line))
+        self._file.source.fail(node.at, f"'{node.name}' is defined twice, first at {where}")
 
     def _twice(self, item: ast.StructDef | ast.Declarator) -> None:
         """Refuse a type or variable that two namespaces have, where it is used: they are not told apart."""

@@ -387,10 +387,7 @@ class TypeParser(ABC):
         return found or self.fail(f"'{' '.join(words)}' is not a type", start.at)
 
     def attributes(self, words: bool = True) -> list[Attribute]:
-        """Read all attributes that come next, and return those that mean something to a value or a launch.
-
-        With `words`, not only `[[...]]`.
-        """
+        """Read all attributes that come next: those that mean something. With `words`, not only `[[...]]`."""
         out: list[Attribute | None] = []
         while (double := self.at("[") and self.ahead().is_("[")) or (
             words and self.token.text in ATTRIBUTES

@@ -141,8 +141,7 @@ def _changing(
         else:
             order = turns.permutation(m.n)
             if hostile is not None:
-                shared, threads = getattr(region, "shared", False), t.thread_id[m.index[order]]
-                does = hostile.exchanging(threads, site.scope, used, shared, change)
+                does = hostile.exchanging(t.thread_id[m.index[order]], site.scope, used, change)
             out = does(view, index[order], *[part[order] for part in parts])
             out = None if out is None else out[np.argsort(order)]
         if before is not None:  # note whether it changed anything, and that these threads looked

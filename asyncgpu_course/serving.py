@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 
@@ -27,6 +27,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_course.shown import shown
 from asyncgpu_tutor.data import LanguageModel
 from asyncgpu_tutor.data.language import word
+from asyncgpu_tutor.language import Slots
 
 _RECORDED = Path(__file__).with_name("serving_h200.json")
 _OF_LAYERS = {"gain_1", "qkv", "out", "gain_2", "wide", "narrow"}
@@ -191,6 +192,32 @@ class SeatRoom:
     def _left(self, slot: int, number: int | None = None) -> None:
         visitor, begun = self._seated.pop(slot)
         self.sat.append((slot, visitor, begun, self.number - 1 if number is None else number))
+
+
+# ------------------------------------------------------------------ on a device
+class DeviceStep:
+    """A step of a model as a graph, with pinned memory for what goes in and what comes out."""
+
+    def __init__(self, seats: Slots, stream: Any, newcomers: Any, tokens: Any) -> None:
+        self.seats, self.stream, self.newcomers, self.tokens = seats, stream, newcomers, tokens
+        out = agt.d2h(seats.arrays["token"].borrow(), out=tokens)
+        step = agt.zip(seats.admit(newcomers), seats.fused_step(), out)
+        self.graph = step.named("step").graph_on(stream).launch()
+
+    def seat(self, slot: int, visitor: Visitor) -> None:
+        """Write somebody into its newcomers."""
+        self.seats.seat(self.newcomers, slot, visitor.prompt, visitor.last, visitor.number)
+
+    def start(self) -> None:
+        """Enqueue it, and an event behind it."""
+        self.graph.async_on(self.stream)
+        self.over: Any = self.stream.record()
+
+    def wait(self) -> list[int]:
+        """Wait for its end; the tokens."""
+        self.over.synchronize()
+        self.newcomers[:] = 0
+        return cast("list[int]", self.tokens.tolist())
 
 
 # ------------------------------------------------------------------ on a clock

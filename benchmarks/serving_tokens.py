@@ -4,7 +4,7 @@
 
 200 requests, drawn three times, for the model that comes with the package: prompts of 8 to 32 tokens,
 answers of geometric length with mean 60, texts of at most 128 tokens, its context. A step is a graph: a
-record of who is new comes in, every seat gets a token, the tokens go out. The ways to serve:
+list of newcomers comes in, every seat gets a token, the tokens go out. The ways to serve:
 
 - one by one: a single seat, and the next request sits down when the one before is over;
 - batches: those who are here sit down together, and the next batch begins when the last of them is over;
@@ -60,23 +60,23 @@ class Step:
 
     def __init__(self, seats: Any, stream: agt.types.Stream) -> None:
         self._seats, self._stream = seats, stream
-        self.record, self.tokens = seats.record(), agt.pinned(seats.count, np.int32)
+        self.newcomers, self.tokens = seats.newcomers(), agt.pinned(seats.count, np.int32)
         self.sits: Seats = []
         self._clean = True
         out = agt.d2h(seats.arrays["token"].borrow(), out=self.tokens)
-        step = agt.zip(seats.admit(self.record), seats.fused_step(), out).named("step")
+        step = agt.zip(seats.admit(self.newcomers), seats.fused_step(), out).named("step")
         self._launch = step.graph_on(stream).launch()
         self._over: Any = None
 
     def launch(self, sits: Seats, new: Sequence[int]) -> None:
         """Enqueue it for those who sit there, of whom those in the `new` seats sit down now."""
         if not self._clean:
-            self.record[:, 0] = 0
+            self.newcomers[:, 0] = 0
         self._clean = not new
         for seat in new:
             request = sits[seat]
             assert request is not None
-            self._seats.seat(self.record, seat, request.prompt, request.last, request.number)
+            self._seats.seat(self.newcomers, seat, request.prompt, request.last, request.number)
         self.sits = sits[:]
         self._launch.async_on(self._stream)
         self._over = self._stream.record()
@@ -263,16 +263,16 @@ class Bench:
     def without_host(self, blocks: int) -> None:
         """All requests in one launch."""
         made, took, said, spoken = self.all_seats, list[float](), 0, 0
-        record = made.record()
+        newcomers = made.newcomers()
         out = {name: agt.pinned(made.arrays[name].shape, np.int32) for name in ("text", "said")}
         copies = [agt.d2h(made.arrays[name].borrow(), out=host) for name, host in out.items()]
-        launch = agt.zip(made.admit(record), made.talk(blocks), *copies).prepare().launch()
+        launch = agt.zip(made.admit(newcomers), made.talk(blocks), *copies).prepare().launch()
         stream = agt.create_stream()
         launch.sync_on(stream)  # a warm-up, with nobody there
         for seed in range(self.size.drawn):
             requests = asked_for(self.size, None, seed)
             for r in requests:
-                made.seat(record, r.number, r.prompt, r.last, r.number, HEAT)
+                made.seat(newcomers, r.number, r.prompt, r.last, r.number, HEAT)
             begun = self.alone.clock()
             launch.sync_on(stream)
             took.append(self.alone.clock() - begun)

@@ -38,7 +38,7 @@ class Ours:
         stream = agt.create_stream()
         heat = agt.pin(np.full(count, HEAT, np.float32))
         agt.memcpy(made.arrays["heat"].borrow(), heat).sync()
-        self.flag, self.record = agt.pinned(1, np.int32), made.record()
+        self.flag, self.newcomers = agt.pinned(1, np.int32), made.newcomers()
 
         def asking(step: agt.DeviceOp[Any]) -> agt.DeviceOp[Any]:
             return agt.zip(step, agt.d2h(made.arrays["going"].borrow(), out=self.flag))
@@ -86,8 +86,8 @@ class Ours:
     def seat(self, talks: Talks) -> None:
         """Let these conversations begin."""
         for slot, (prompt, last) in enumerate(talks):
-            self.made.seat(self.record, slot, prompt, last, seed=slot)
-        self.made.admit(self.record).sync()
+            self.made.seat(self.newcomers, slot, prompt, last, seed=slot)
+        self.made.admit(self.newcomers).sync()
 
     def texts(self) -> list[list[int]]:
         """The tokens that have been said in each slot."""

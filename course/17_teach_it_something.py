@@ -30,7 +30,7 @@ device
 # %% [markdown] id=talk
 # ## What it knows
 #
-# A language model gets a text and says how likely each token is to come next. (A **token** is a piece of text, and ours knows 512 of them: letters, endings, short words.) So it can go on with whatever you begin. (In the next cell, `slots` makes seats for conversations on the device, here a single one. `seat` writes a prompt into a `record`, `admit` takes it to the device, and each `fused_step` says one token. [18_token_by_token](18_token_by_token.ipynb) has the details.)
+# A language model gets a text and says how likely each token is to come next. (A **token** is a piece of text, and ours knows 512 of them: letters, endings, short words.) So it can go on with whatever you begin. (In the next cell, `slots` makes seats for conversations on the device, here a single one. `seat` writes a prompt into `newcomers`, `admit` takes them to the device, and each `fused_step` says one token. [18_token_by_token](18_token_by_token.ipynb) has the details.)
 
 # %% id=say
 made = slots(model, 1).sync()
@@ -42,9 +42,9 @@ step = agt.zip(
 
 def say(prompt, tokens):
     """Let the model go on with a prompt, and print each token as it comes."""
-    record, begin = made.record(), [0, *model.encode(prompt)]  # 0 begins a text
-    made.seat(record, 0, begin, last=tokens, seed=1, heat=0.3)
-    made.admit(record).sync()
+    newcomers, begin = made.newcomers(), [0, *model.encode(prompt)]  # 0 begins a text
+    made.seat(newcomers, 0, begin, last=tokens, seed=1, heat=0.3)
+    made.admit(newcomers).sync()
     while True:
         step.launch().sync_on(stream)
         token = int(word[0])

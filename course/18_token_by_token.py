@@ -35,10 +35,10 @@ device
 # %% id=seat
 def sit(made, prompt, last, slot=0, seed=1):
     """Somebody takes a seat and begins a text, which ends at place `last` at most."""
-    record = made.record()
+    newcomers = made.newcomers()
     begin = [0, *model.encode(prompt)]  # 0 ends a text, and begins one
-    made.seat(record, slot, begin, last, seed, heat=0.7)
-    made.admit(record).sync()
+    made.seat(newcomers, slot, begin, last, seed, heat=0.7)
+    made.admit(newcomers).sync()
 
 
 def seated(prompt, last):

@@ -5,26 +5,27 @@
 #
 # You have a GPU, a language model, and a line of people at the door. Each wants a text, nobody knows how long it gets, and all of them want their first word *now*. **Who gets the next token?**
 #
-# After this page you can serve many people at once with one model, say what the length of their texts has to do with it, keep the GPU busy while Python looks at the results, and make sure that everybody is told their own words.
+# After this page you can serve many people at once with one model, say what the length of their texts has to do with it, and keep the GPU busy while Python looks at the results. In the second sitting you make sure that everybody is told their own words.
 #
 # | | |
 # |---|---|
-# | Time | an hour to an hour and a half |
-# | You need | [06_await](06_await.ipynb), and from [18_token_by_token](18_token_by_token.ipynb) what a step of the model is. You do not need a GPU |
+# | Time | an hour, and another for the second sitting, on another day. The encore takes 10 minutes more |
+# | You need | asynchronous generators from [06_await](06_await.ipynb), and [18_token_by_token](18_token_by_token.ipynb). The second sitting needs events ([02](02_streams_and_events.ipynb)), pinned memory ([02b](02b_copies_and_chunks.ipynb)) and graphs ([09](09_cuda_graphs.ipynb)), the encore [11b](11b_without_a_barrier.ipynb). You do not need a GPU |
 # | Device | the first cell of code says which one is in use |
 
 # %% id=setup
 import asyncio
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_course import (
-    check, guess, hint, progress, reveal, score, solution, solved,
+    check, guess, hint, progress, reveal, score, shown, solution, solved,
 )
 from asyncgpu_course.serving import (
-    SeatRoom, Visitor, clock_room, draw_waits, first_layers, people, recorded_row,
-    with_seats,
+    DeviceStep, SeatRoom, Visitor, clock_room, draw_waits, first_layers, people,
+    recorded, recorded_row, with_seats,
 )
 from asyncgpu_tutor.data import load_language_model
 from asyncgpu_tutor.language import Conversations, slots
@@ -35,57 +36,28 @@ device
 # %% [markdown] id=model
 # ## A room with seats
 #
-# Our model has read this course and talks like it. A **step** of it gives one token, two or three letters. It's a row of short kernels, most of which take about as long for eight people as for one: on an H200 a step takes 78 µs for one, 97 for eight and 135 for thirty-two. (In chapter 18, a graph that's asked after each token took 69 for one. Here, a list of who sits down goes in with each step, too, and Python hands out the tokens.) So `slots(model, count)` has *seats*: everybody who sits in one gets a token in each step, and their texts don't mix.
+# Our model has read this course and talks like it. A **step** of it gives one token, two or three letters. It's a row of short kernels, most of which take about as long for eight people as for one: on an H200 a step takes 78 µs for one, 97 for eight and 135 for thirty-two. (In chapter 18, a graph that's asked after each token took 69 for one. Here, a list of who sits down goes in with each step, too, and Python hands out the tokens.) So give it *seats*: everybody who sits in one gets a token in each step, and their texts don't mix.
 #
-# To keep this page quick on a laptop, I took out two of the model's three layers. It has become a manager:
-
-# %% id=manager
-model = first_layers(load_language_model(), 1)
-seats = slots(model, 1).sync()
-record = seats.record()
-seats.seat(record, 0, model.encode("The GPU"), last=7)  # no 0: as if in mid-text
-seats.admit(record).sync()
-for _ in range(7):
-    seats.fused_step().sync()
-print(model.decode(agt.d2h(seats.arrays["text"].borrow()).sync()[0, :8]))
-
-# %% [markdown] id=step
-# Who sits where doesn't matter for its speed, so we may as well have it work on a dozen people. A step is a graph, and everything that changes from step to step passes through pinned memory: a *record* of who sits down goes in, and the tokens come out.
-
-# %% id=step-code
-class Step:
-    def __init__(self, seats, stream, record, tokens):
-        self.seats, self.stream = seats, stream
-        self.record = record  # who sits down: goes in
-        self.tokens = tokens  # what everybody is told: comes out
-        copy = agt.d2h(seats.arrays["token"].borrow(), out=tokens)
-        step = agt.zip(seats.admit(record), seats.fused_step(), copy)
-        self.graph = step.named("step").graph_on(stream).launch()
-
-    def seat(self, slot, visitor):
-        number = visitor.number  # also the seed of what's drawn
-        self.seats.seat(self.record, slot, visitor.prompt, visitor.last, number)
-
-    def start(self):
-        self.graph.async_on(self.stream)
-        self.over = self.stream.record()
-
-    def wait(self):
-        self.over.synchronize()
-        self.record[:] = 0  # nobody new, until somebody sits down
-        return self.tokens.tolist()
-
-# %% [markdown] id=room
-# The token that ends a text comes out as a negative number, `-1 - token`. A `SeatRoom` has two such steps, which it takes in turns, and a line of people:
+# A text begins with its prompt, which is read a token a step. Here's a prompt of two tokens, and a text whose `last` place is 7:
+#
+# ```text
+# place        0     1     2      3     ...   7
+# token        The   GPU   work   work  ...   work
+# said by step       1     2      3     ...   7
+# ```
+#
+# That's 7 steps. Step 1 says ` GPU`, which is in the prompt and no news, so its token is nobody's. From step 2 on it's the answer. (You'll look inside a step in the second sitting.)
+#
+# The room with the seats is a `SeatRoom`. It has a line of people, each of them a `Visitor`:
 #
 # | | |
 # |---|---|
 # | `room.count` | how many seats there are |
 # | `room.open` | true while somebody waits, or will come |
-# | `room.next()` | whoever waits longest, or `None` |
+# | `room.next()` | takes whoever waits longest out of the line; `None` if nobody waits |
 # | `room.seat(slot, visitor)` | they sit down in the next step |
-# | `room.whole_step()` | a step: a list with a token for each seat (a free one repeats its last) |
-# | `visitor.hear(token, room.now())` | tells them their token; true if it was the last |
+# | `room.whole_step()` | a step: a list with a token for each seat. The last of a text is negative, `-1 - token`, and a free seat repeats its last |
+# | `visitor.hear(token, room.now())` | tells them their token, unless it's of the prompt; true if it was the last |
 #
 # Here's a scheduler. It serves people in **batches**: as many as there are seats sit down together, and the next batch comes when the last of them has left.
 
@@ -107,17 +79,17 @@ def batches(room):
 ROOMS = {}
 
 
-def pair_of_steps(count, kind=Step):
+def pair_of_steps(count, kind=DeviceStep):
     """Two steps of as many seats: made once, since everybody leaves in the end."""
     if (count, kind) not in ROOMS:
         seats, stream = slots(model, count).sync(), agt.create_stream()
         ROOMS[count, kind] = [
-            kind(seats, stream, seats.record(), agt.pinned(count, np.int32)) for _ in range(2)
+            kind(seats, stream, seats.newcomers(), agt.pinned(count, np.int32)) for _ in range(2)
         ]
     return ROOMS[count, kind]
 
 
-def run(serve, visitors, count, kind=Step):
+def run(serve, visitors, count, kind=DeviceStep):
     """Serve them, and return them with the room and a trace."""
     steps = pair_of_steps(count, kind)
     with agt.record() as trace:
@@ -130,8 +102,17 @@ def run(serve, visitors, count, kind=Step):
 def texts(visitors):
     return [model.decode(visitor.text) for visitor in visitors]
 
+# %% [markdown] id=manager-text
+# To keep this page quick on a laptop, I took out two of the model's three layers. It has become a manager:
+
+# %% id=manager
+model = first_layers(load_language_model(), 1)
+manager = Visitor(number=0, prompt=model.encode("The GPU"), last=7)
+run(batches, [manager], 1)  # a room with one seat
+print("The GPU" + model.decode(manager.text))
+
 # %% [markdown] id=twelve
-# Twelve people come in at the same time. Their texts take 7 steps or 2. With a single seat, a "batch" is one person, so they're served one after another:
+# What it says doesn't matter for its speed, so we may as well have it work on a dozen people. They come in at the same time. Their texts take 7 steps or 2. With a single seat, a "batch" is one person, so they're served one after another:
 
 # %% id=one
 STEPS = [7, 2, 2, 2] * 3
@@ -145,7 +126,7 @@ def twelve():
 one_by_one, alone, by_one = run(batches, twelve(), 1)
 print(f"{alone.number} steps, {by_one.metrics().makespan / 1000:.2f} ms")
 
-# %% id=19-batches guess within=0.01
+# %% id=19-batches guess
 # Now there are four seats. How many steps do `batches` take for the same twelve? (Type a number. The list `STEPS` above has their order.)
 
 # %% id=19-batches reveal
@@ -166,6 +147,7 @@ assert [int(recorded_row(n, way)["step_us"]) for way, n in h200_steps] == [78, 9
 assert alone.number == sum(STEPS) == 39
 assert four.number == 21
 assert texts(in_batches) == texts(one_by_one)
+assert round(np.mean([v.last - len(v.prompt) + 1 for v in people()])) == 55
 
 # %% [markdown] id=exercise-refill
 # ### Exercise: a seat that's never cold
@@ -205,12 +187,12 @@ def serve(room):
 # Ask about one seat: `sits[slot] is None`. Mind the order: `room.next()` takes somebody out of the line, so call it only if there's a seat for them.
 
 # %% id=19-refill explanation
-# One line. It's so short because the step does the hard part: each seat has a length of its own, and whoever sits down brings their prompt along in the record. Their prompt is read while the others talk, a token in each step.
+# One line. It's so short because the step does the hard part: each seat has a length of its own, and whoever sits down brings their prompt along. It's read while the others talk, a token in each step.
 
 # %% id=19-refill-check
 check("19-refill", serve)
 
-# %% id=19-steps guess within=0.07
+# %% id=19-steps guess
 # The same twelve, four seats, and nobody waits for a free one. How many steps now? (A pencil helps.)
 
 # %% id=19-steps reveal
@@ -238,7 +220,7 @@ assert refilled.number < four.number
 #
 # Twelve people prove nothing about a real evening, and computing every token for two hundred would take your laptop minutes. But a scheduler doesn't care *what* is said. It only needs to know when a step is over. So here's a simulation of the crudest kind: `clock_room` has steps that compute nothing and take as long as the whole model's steps took on an H200. Your scheduler can't tell the difference.
 #
-# The people are like those in our benchmark: prompts of 8 to 32 tokens, and answers whose lengths are *geometric*, 60 tokens on average. That means that most are short, and a few are very long. The model's texts end at 128 tokens, prompt included, so the longest are cut, and the mean is about 55. Only tokens of answers are counted below, though each token of a prompt takes a step, too.
+# The people are like those in our benchmark: prompts of 8 to 32 tokens, and answers whose lengths are *geometric*, 60 tokens on average. That means that most are short, and a few are very long. The model's texts end at 128 tokens, prompt included, so the longest are cut, and the mean of our two hundred is 55. Only tokens of answers are counted below, though each token of a prompt takes a step, too.
 
 # %% id=clock
 def speed(serve, slots, **how):
@@ -281,8 +263,8 @@ reveal("19-uniform", round(even, 2), lambda: print(f"{gain:.2f} before, {even:.2
 
 # %% id=waits-batches
 def waits(serve, load):
-    """How long people wait for their first token, in µs, on three evenings."""
-    evenings = [people(slots=8, load=load, seed=seed) for seed in range(3)]
+    """How long people wait for their first token, in µs, on ten evenings."""
+    evenings = [people(slots=8, load=load, seed=seed) for seed in range(10)]
     for visitors in evenings:
         serve(clock_room(visitors, 8))
     return [visitor.first - visitor.at for visitors in evenings for visitor in visitors]
@@ -304,11 +286,14 @@ beside = {name: recorded_row(8, name, 0.6)["first_us"] for name in names}
 late = np.percentile(quick, 95) / 1000
 alt = "Two curves that rise to 100 %. Continuous is through before batches has begun to rise."
 title = "How long until the first token?"
+each = np.percentile(np.reshape(slow, (10, 200)), 95, axis=1) / 1000
 facts = {"reading": 32 * eight / 1000, "times": most / late, "share": 0.6 * gain}
+facts |= {"h200": beside["batches"][19] / beside["continuous"][19]}
+facts |= {"least": each.min(), "longest": each.max()}
 reveal("19-first", round(late, 2), lambda: draw_waits(title, names, beside, alt), **facts)
 
-# %% id=19-first told truth=3.29
-# At 60 % there's nearly always a free seat. So all that people wait for is their own prompt, which is read a token a step: 32 tokens take {reading:.1f} ms. The same people are {share:.0%} of what batches can take, since many seats are empty there. So there's a line at the door, they wait for the longest text of one batch after another, and it takes {times:.0f} times as long until 95 % have their first token. (Engines read a prompt in a few large steps instead of many small ones, which would make the left curve even steeper.)
+# %% id=19-first told truth=3.08
+# Most people find a free seat, so what they wait for is mainly their own prompt, which is read a token a step: 32 tokens take {reading:.1f} ms. The same people are {share:.0%} of what batches can take, since many seats are empty there. So there's a line at the door, they wait for the longest text of one batch after another, and it takes {times:.0f} times as long until 95 % have their first token. On the H200, with three evenings of other people, it was {h200:.0f} times. So near its limit a line depends on who happens to come: of our ten evenings, the best had 95 % after {least:.0f} ms, and the worst after {longest:.0f}. (Engines read a prompt in a few large steps instead of many small ones, which would move the left curve further to the left.)
 
 # %% [markdown] id=door
 # ## At the door
@@ -323,7 +308,7 @@ reveal("19-first", round(late, 2), lambda: draw_waits(title, names, beside, alt)
 # `ask` is an asynchronous generator: `async for token in ask(desk, visitor)` gets the tokens of one visitor. `await visitor.next()` is the next one, or `None` after the last. Complete it:
 #
 # - If `desk.line` already has `desk.most` visitors, raise `agt.errors.ServerBusyError`, and don't get in line.
-# - However it ends, be it by the last token, by somebody who stops listening (`aclose`) or by a cancelled task, set `visitor.gone = True`. The scheduler looks at this, and gives the seat away.
+# - However it ends, be it by the last token, by somebody who stops listening (`aclose`) or by a cancelled task, set `visitor.gone = True`. The scheduler looks at this, and gives the seat away. (Whoever is turned away never had one, so there it doesn't matter.)
 
 # %% id=19-door starter
 async def ask(desk, visitor):
@@ -348,7 +333,7 @@ async def ask(desk, visitor):
 # When somebody stops listening, Python raises `GeneratorExit` at the `yield`; when a task is cancelled, `CancelledError` at the `await`. Which block runs however you leave it?
 
 # %% id=19-door explanation
-# Nobody has to remember to tidy up. Chapter 6 had the rule: cancelling stops the waiting, and not the GPU. The step that's under way goes on and says a word to an empty seat. Hold that thought.
+# Nobody has to remember to tidy up, with one exception: a `break` out of `async for` leaves the generator to Python, which closes it some time later. `async with contextlib.aclosing(ask(desk, visitor)) as tokens:` closes it at once. Chapter 6 had the rule: cancelling stops the waiting, and not the GPU. The step that's under way goes on and says a word to an empty seat. Hold that thought.
 
 # %% id=19-door-check
 check("19-door", ask)
@@ -359,7 +344,7 @@ check("19-door", ask)
 # Here's what your scheduler does on the device, with one addition: after each step, Python spends 20 µs with the tokens. It makes text of them and sends it to somebody's browser.
 
 # %% id=talkative
-class TalkativeStep(Step):
+class TalkativeStep(DeviceStep):
     def wait(self):
         tokens = super().wait()
         agt.work(20, "to text")
@@ -406,21 +391,75 @@ picture = agt.compare_timelines(
 )
 rates = [recorded_row(8, way, python=20)["tokens_a_second"] for way in ("ahead", "continuous")]
 facts = {"h200": rates[0] / rates[1], "steps": early_room.number, "before": refilled.number}
+facts |= {"all": every_us / took_us}
+facts["whole"] = by_asking.metrics().makespan / by_ahead.metrics().makespan
 reveal("19-gain", round(gained, 2), picture, soon=rates[0], late=rates[1], **facts)
 
 # %% id=19-gain lesson
 # Above, each step begins after Python is done with the one before. Below, it's already in the queue. The gaps that are left lie before and after the copies, and none of them is Python's.
 
 # %% id=19-gain told truth=1.6
-# Python's 20 µs and the launch hide behind the step. (It takes {steps} steps now and not {before}, since a free seat is noticed one step later.) On an H200, with the whole model, 8 seats and the same 20 µs of Python, it's {soon:,} tokens a second instead of {late:,}: {h200:.2f} times as many.
+# Python's 20 µs and the launch hide behind the step. A GPU without any gap would do {all:.1f} times as many, but a step waits a little for its copies, ahead or not. The twelve people don't gain quite as much: they're served {whole:.2f} times as fast, since it takes {steps} steps now and not {before}. (A free seat is noticed one step later.) On an H200, with the whole model, 8 seats and the same 20 µs of Python, it's {soon:,} tokens a second instead of {late:,}: {h200:.2f} times as many.
 
 # %% id=ahead-check tags=asserts
 assert texts(asked) == texts(early) == texts(one_by_one)
 if device.simulated:
     assert busy.metrics().device_idle < calm.metrics().device_idle / 2
 
+# %% [markdown] id=answer
+# ## So, who gets the next token?
+#
+# Everybody who has a seat, in every step. And whoever waits gets a seat as soon as one is free.
+#
+# ## Key points
+#
+# - A step for eight seats takes only a quarter longer than a step for one, so serve many people in each.
+# - A fixed batch takes as long as its longest text. What continuous batching gains is the variance of the lengths.
+# - People notice the time to the first token. Look at its distribution, and say at which load.
+# - Say no at the door while the line is full, and notice who has left.
+# - Launch the next step before you look at this one, and Python's time hides behind the GPU's.
+#
+# **Next:** the second sitting, because being ahead has its dangers. Or go on to [20_the_ladder](20_the_ladder.ipynb), which is about a single kernel, from the one that everybody writes first up to NVIDIA's own.
+
+# %% id=score
+score("19")
+
+# %% id=progress
+progress("19")  # four of these are in the second sitting
+
+# %% [markdown] id=step
+# ## Second sitting: two steps under way
+#
+# *An hour. It uses what the page has defined above, so run that first.*
+#
+# Here's what a step looks like from inside. It's a graph, and everything that changes from step to step passes through pinned memory: `newcomers`, who say where they sit down, go in, and the tokens come out.
+
+# %% id=step-code
+class Step:
+    def __init__(self, seats, stream, newcomers, tokens):
+        self.seats, self.stream = seats, stream
+        self.newcomers = newcomers  # who sits down: goes in
+        self.tokens = tokens  # what everybody is told: comes out
+        copy = agt.d2h(seats.arrays["token"].borrow(), out=tokens)
+        step = agt.zip(seats.admit(newcomers), seats.fused_step(), copy)
+        self.graph = step.named("step").graph_on(stream).launch()
+
+    def seat(self, slot, visitor):
+        number = visitor.number  # also the seed of what's drawn
+        entry = visitor.prompt, visitor.last, number
+        self.seats.seat(self.newcomers, slot, *entry)
+
+    def start(self):
+        self.graph.async_on(self.stream)
+        self.over = self.stream.record()  # an event
+
+    def wait(self):
+        self.over.synchronize()
+        self.newcomers[:] = 0  # nobody new, until somebody sits down
+        return self.tokens.tolist()
+
 # %% [markdown] id=races-text
-# So two steps are under way at a time, and everything that one of them touches had better not be the other's. vLLM had both kinds of bugs, and repaired them: a buffer on the host [used again](https://github.com/vllm-project/vllm/pull/25279) before its copy was done, and a result [read](https://github.com/vllm-project/vllm/pull/36013) before it had arrived. Here comes one of each. A GPU may hide them for weeks. The simulated device won't.
+# Whoever is one step ahead has two steps under way, and everything that one of them touches had better not be the other's. vLLM had both kinds of bugs, and repaired them: a buffer on the host [used again](https://github.com/vllm-project/vllm/pull/25279) before its copy was done, and a result [read](https://github.com/vllm-project/vllm/pull/36013) before it had arrived. Here comes one of each. A GPU may hide them for weeks. The simulated device won't.
 
 # %% [markdown] id=exercise-early
 # ### Exercise: wait for the right one
@@ -463,23 +502,23 @@ check("19-early", talk)
 
 # %% id=19-pair starter
 def pair(Step, seats, stream):
-    record = seats.record()
+    newcomers = seats.newcomers()
     tokens = agt.pinned(seats.count, np.int32)
-    return [Step(seats, stream, record, tokens) for _ in range(2)]
+    return [Step(seats, stream, newcomers, tokens) for _ in range(2)]
 
 # %% id=19-pair solution
 def pair(Step, seats, stream):
     steps = []
     for _ in range(2):
-        record = seats.record()
+        newcomers = seats.newcomers()
         tokens = agt.pinned(seats.count, np.int32)
-        steps.append(Step(seats, stream, record, tokens))
+        steps.append(Step(seats, stream, newcomers, tokens))
     return steps
 
 # %% id=19-pair hints
 # Which memory do both steps share? Which of it does the host write, and which does it read?
 #
-# `seats` and `stream` have to be the same: there's one model, and its steps must come one after the other. A record and tokens are needed for each.
+# `seats` and `stream` have to be the same: there's one model, and its steps must come one after the other. Newcomers and tokens are needed for each.
 
 # %% id=19-pair explanation
 # A launch doesn't take its arguments along. It says where they will be, and the copy reads them later. So whatever the host changes while a step is under way has to exist twice.
@@ -488,9 +527,17 @@ def pair(Step, seats, stream):
 check("19-pair", pair)
 
 # %% [markdown] id=owner
-# ## It passed its tests
+# ### It passed its tests
 #
-# Somebody wrote the scheduler that's one step ahead, and tested it well:
+# Somebody wrote the scheduler that's one step ahead, and tested it well. It uses more of the room and of a visitor:
+#
+# | | |
+# |---|---|
+# | `room.start()` | launches a step, and returns its number |
+# | `room.wait(number)` | waits for that step, and returns its tokens |
+# | `visitor.heard` | how many tokens they were told, those of the prompt included |
+# | `visitor.gone` | they don't listen any more |
+# | `visitor.over` | they've heard the last token of their text |
 
 # %% id=hasty
 def hasty(room):
@@ -529,20 +576,20 @@ def evening():
     each[0].leaves = 2
     return each
 
-# %% id=19-silent guess
+# %% id=19-evening guess
 # `hasty` serves these four in two seats, on the simulated device, which watches every array. What does it report?
 #
-# - `race`: a race between two steps
-# - `early`: a host that reads too early
-# - `stranger`: an uninitialised read, in a seat that somebody left
-# - `nothing`: nothing at all
+# - `race`: two steps that use the same seat at the same time
+# - `early`: tokens that are read too early, as in `talk`
+# - `changed`: newcomers that are written while a step still copies them, as in `pair`
+# - `nothing`: no misuse of memory at all
 
-# %% id=19-silent reveal
+# %% id=19-evening reveal
 found, evening_room = "nothing", None
 try:
-    visitors, evening_room, by_evening = run(hasty, evening(), 2)
-except agt.errors.HostBufferError:
-    found = "early"
+    visitors, evening_room, by_evening = run(hasty, evening(), 2, Step)
+except agt.errors.HostBufferError as error:
+    found = "changed" if "changed while its copy" in str(error) else "early"
 except agt.errors.StreamRaceError:
     found = "race"
 reference = run(serve, [Visitor(r.number, r.prompt, r.last) for r in visitors], 2)[0]
@@ -555,12 +602,12 @@ def both_texts():
         print(f"{'ABCD'[visitor.number]} alone {model.decode(right.text)!r}, {was}")
 
 
-reveal("19-silent", found, picture, both_texts)
+reveal("19-evening", found, picture, both_texts)
 
-# %% id=19-silent lesson
+# %% id=19-evening lesson
 # A heard two tokens, and A's bar has three steps: the third was under way when A left. C sits down in the same seat, in the step after that.
 
-# %% id=19-silent told truth=nothing
+# %% id=19-evening told truth=nothing
 # Every access is in order. When A left, a step was under way in which A still had a seat, and its token went to whoever sits there *now*: C was told a word of A's. No memory was misused. The mistake is in a Python list, about who is meant.
 
 # %% id=evening-check tags=asserts
@@ -603,9 +650,9 @@ told = {visitor.number: visitor.text for visitor in visitors}
 print("told something strange:", ["ABCD"[i] for i in strangers(evening_room.log, told)])
 
 # %% [markdown] id=exercise-ahead
-# ## Challenge: one step ahead
+# ### Challenge: one step ahead
 #
-# Now write it right. `room.start()` launches a step and returns its number, and `room.wait(number)` waits for it and returns its tokens. At most two may be under way. People leave (`visitor.gone`): give their seats away, and tell nobody else what their seat said. And mind whose last step is still under way when it's already known that they're over (`visitor.over`).
+# Now write it right. At most two steps may be under way. People leave (`visitor.gone`): give their seats away, and tell nobody else what their seat said. And mind the step after the last: if B's text ends with step 5, you learn it when step 6 is under way, in which B still had a seat. What that seat says in step 6 is for nobody.
 #
 # The check lets two hundred people in, with 20 µs of Python a step. Your score is the µs until all are served.
 
@@ -657,7 +704,7 @@ def ahead(room):
 check("19-ahead", ahead)
 
 # %% [markdown] id=whole
-# ## The evening, for real
+# ### The evening, for real
 #
 # Your scheduler and your door, put together and made sturdy, are in the package as `Conversations`: one step ahead, with a line that can be full and seats that are given away. Three people talk to the whole model, all three layers of it, and it finds its old self again:
 
@@ -674,64 +721,73 @@ async with Conversations(load_language_model(), slots=3) as engine:
 for question, answer in zip(QUESTIONS, answers):
     print(question + engine.model.decode(answer), "...")
 
+# %% [markdown] id=answer-second
+# ### Key points of the second sitting
+#
+# - With two steps under way, whatever the host writes or reads has to exist twice, and each wait has to be for the right event.
+# - A step's tokens belong to those who sat there when it was launched. No detector knows that. Compare texts.
+#
+# **At home:** `asyncgpu-tutor serve` is this page as a server, with a page to type into.
+
+# %% id=score-second
+score("19")
+
 # %% [markdown] id=no-host
-# ## And nobody at the desk
+# ## Encore: nobody at the desk
+#
+# *For a day when you have many texts to write, and nobody who waits for them.*
 #
 # One thing is left to take out of the loop: the host. In [11b](11b_without_a_barrier.ipynb) blocks took jobs from a counter, and each came back for the next as soon as it was free. That's continuous batching without a scheduler. So give everybody a seat, and let the blocks go round: each takes a seat, says the whole text of whoever sits there, and takes the next one, all in one launch. Here are the first four of our twelve, and two blocks:
 
 # %% id=no-host-run
 crowd = slots(model, 4).sync()
-book = crowd.record()
+book = crowd.newcomers()
 for visitor in twelve()[:4]:
     crowd.seat(book, visitor.number, visitor.prompt, visitor.last, visitor.number)
 crowd.admit(book).sync()
 with agt.record() as by_itself:
     crowd.talk(blocks=2).sync()
 spoken = agt.d2h(crowd.arrays["text"].borrow()).sync()
-same = [model.decode(spoken[i, 2 : n + 1]) for i, n in enumerate(STEPS[:4])]
+# Behind a prompt of two tokens, up to the last place.
+same = [model.decode(spoken[i, 2 : last + 1]) for i, last in enumerate(STEPS[:4])]
 print("the same texts, without a host:", same == texts(one_by_one[:4]))
 
+# %% id=blocks-picture tags=helpers
+def draw_blocks(blocks):
+    """Draw which block says a text when, counted in steps, if each takes the next one when it's done."""
+    texts, free = [[] for _ in range(blocks)], [0] * blocks
+    for prompt, answer in recorded()["lengths"]:  # of the people of one launch
+        block = free.index(min(free))
+        texts[block].append((free[block], min(prompt + answer - 1, 127)))
+        free[block] += texts[block][-1][1]
+    figure, axes = plt.subplots(figsize=(8, 3.6), layout="constrained")
+    for lane, block in enumerate(sorted(range(blocks), key=free.__getitem__)):
+        for number, (begin, steps) in enumerate(texts[block]):
+            looks = dict(color=("#e69f00", "#56b4e9")[number % 2], hatch=("", "////")[number % 2])
+            label = {0: "its first text, or third", 1: "its second"}.get(number) if lane == blocks - 1 else None
+            axes.barh(lane, steps, 1, begin, edgecolor="white", linewidth=0.3, label=label, **looks)
+    axes.set(xlim=(0, max(free)), ylim=(-0.5, blocks - 0.5), xlabel="steps", ylabel="blocks", yticks=[])
+    axes.legend(frameon=False, loc="lower right")
+    work = sum(free) / blocks / max(free)
+    told = f"Each line is a block. {work:.0%} of the area is work, counted in steps; white is idle."
+    shown(figure, f"{blocks} blocks, of which some say a second or third text while others are idle.", told)
+
 # %% id=19-alone guess within=0.3
-# On an H200, the whole model said 9,356 tokens a second one by one, in steps of 78 µs. A block has one multiprocessor to itself and takes 104 µs a step, as measured with 128 of them in chapter 18. The two hundred people of our benchmark need 71 steps each on average, and nobody more than 127. How many times as many tokens a second do 132 blocks say for them, one on each multiprocessor, in one launch? (Mind how the launch ends.)
+# On an H200, the whole model said 9,356 tokens a second one by one, in steps of 78 µs. A block has one multiprocessor to itself and takes 104 µs a step, as measured with 128 of them in chapter 18. The benchmark's people come two hundred to a launch. They need 71 steps each on average, and nobody more than 127. How many times as many tokens a second do 132 blocks say for them, one on each multiprocessor, in one launch? (Mind how the launch ends.)
 
 # %% id=19-alone reveal
 lone = recorded_row(8, "one by one")["tokens_a_second"]
 all_blocks = {n: recorded_row(n, "no host")["tokens_a_second"] for n in (8, 32, 132)}
-picture = by_itself.from_first().plot(title="Nobody at the desk", lanes=("host", "streams"))
 facts = {f"with_{n}": rate for n, rate in all_blocks.items()} | {"lone": lone}
 facts |= {"ahead": recorded_row(8, "ahead")["tokens_a_second"]}
 facts |= {"most": 132 * 78 / 104, "busy": 104 / recorded_row(132, "no host")["step_us"]}
-reveal("19-alone", round(all_blocks[132] / lone, 1), picture, **facts)
-
-# %% id=19-alone lesson
-# One call, one kernel, and all four texts.
+reveal("19-alone", round(all_blocks[132] / lone, 1), lambda: draw_blocks(132), **facts)
 
 # %% id=19-alone told truth=56.8
-# {lone:,} tokens a second one by one, {ahead:,} with eight seats and a step ahead (and without the 20 µs of Python), and without a host {with_8:,} with 8 blocks, {with_32:,} with 32 and {with_132:,} with 132. If all 132 blocks worked until the end, it would be {most:.0f} times as many as one by one. But two hundred people are one and a half for each: while some blocks say a second text, those that find nobody left stand idle. A block is at work for only {busy:.0%} of the launch, on average. What you give up is the conversation: nobody hears a word before the launch is over, nobody can come in, and nobody can leave. (Chapter 13 has the way out, a mailbox.)
+# {lone:,} tokens a second one by one, {ahead:,} with eight seats and a step ahead (and without the 20 µs of Python), and without a host {with_8:,} with 8 blocks, {with_32:,} with 32 and {with_132:,} with 132. If all 132 blocks worked until the end, it would be {most:.0f} times as many as one by one. But two hundred people are one and a half for each: while some blocks say a second text, those that find nobody left stand idle. On the H200, a block was at work for only {busy:.0%} of the launch, on average. What you give up is the conversation: nobody hears a word before the launch is over, nobody can come in, and nobody can leave. (Chapter 13 has the way out, a mailbox.)
 
 # %% id=no-host-check tags=asserts
 assert same == texts(one_by_one[:4])
 assert len(by_itself.find("talk")) == 1
 assert lone == 9356
 assert 0.5 < facts["busy"] < 0.6
-
-# %% [markdown] id=answer
-# ## So, who gets the next token?
-#
-# Everybody who has a seat, in every step. And whoever waits gets a seat as soon as one is free.
-#
-# ## Key points
-#
-# - A step for eight seats takes only a quarter longer than a step for one, so serve many people in each.
-# - A fixed batch takes as long as its longest text. What continuous batching gains is the variance of the lengths.
-# - People notice the time to the first token. Look at its distribution, and say at which load.
-# - Launch the next step before you look at this one. Then whatever the host writes or reads has to exist twice, and each wait has to be for the right event.
-# - A step's tokens belong to those who sat there when it was launched. No detector knows that. Compare texts.
-#
-# **At home:** `asyncgpu-tutor serve` is this page as a server, with a page to type into. **Next:** [20_the_ladder](20_the_ladder.ipynb) is about a single kernel, from the one that everybody writes first up to NVIDIA's own.
-
-# %% id=score
-score("19")
-
-# %% id=progress
-progress("19")

@@ -79,7 +79,7 @@ class Seating:
     op: int | None = None  # the number of its operation, as spans of a trace have it
 
 
-# A record of who comes, and the graph of a step that reads it and writes what is said.
+# An array of newcomers, and the graph of a step that reads it and writes what is said.
 _Round = tuple[npt.NDArray[np.int32], Callable[[ExecutionContext], Any]]
 
 
@@ -179,10 +179,10 @@ class Conversations:
         return False
 
     def _round(self, made: Slots) -> _Round:
-        record, said = made.record(), agt.pinned(self.slots, np.int32)
+        newcomers, said = made.newcomers(), agt.pinned(self.slots, np.int32)
         heard = agt.d2h(made.arrays["token"].borrow(), out=said)
-        step = agt.zip(made.admit(record), made.fused_step(), heard).last().named("step")
-        return record, step.graph_on(self._stream)._enqueue
+        step = agt.zip(made.admit(newcomers), made.fused_step(), heard).last().named("step")
+        return newcomers, step.graph_on(self._stream)._enqueue
 
     # ------------------------------------------------------------------ those who talk
     def say(
@@ -282,18 +282,18 @@ class Conversations:
 
     def _launched(self) -> tuple[Seating, agt.DeviceFuture[npt.NDArray[np.int32]]]:
         """Seat who waits, and put a step onto the stream."""
-        record, run = next(self._rounds)  # the host has looked at their last step
-        record[:, 0] = 0
+        newcomers, run = next(self._rounds)  # the host has looked at their last step
+        newcomers[:, 0] = 0
         for slot, talk in enumerate(self._seats):
             if talk is not None and not talk.over:
                 continue
             if self._line:
                 new = self._seats[slot] = next(iter(self._line))
                 del self._line[new]
-                self._made.seat(record, slot, new.prompt, new.last, new.seed, new.heat)
+                self._made.seat(newcomers, slot, new.prompt, new.last, new.seed, new.heat)
             elif talk is not None:
                 self._seats[slot] = None
-                self._made.leave(record, slot)
+                self._made.leave(newcomers, slot)
         step = Seating(tuple(self._seats))
         self.steps.append(step)
         for slot, talk in enumerate(self._seats):

@@ -8,9 +8,9 @@ between two steps.
 Hence everything that a step needs to know lies on the device: what is said, how much, and where it ends. The
 host may enqueue many steps ahead, look at the results later, and need not know who was still talking. All
 steps are the same launches with the same arguments, which is what a graph wants. New conversations come in as
-one record in pinned memory, whose copy is a part of the step.
+one array in pinned memory, whose copy is a part of the step.
 
-It breaks if anybody writes to the record before the step that reads it is over. The simulated device says so.
+It breaks if anybody writes to that array before the step that reads it is over. The simulated device says so.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from asyncgpu_tutor.errors import ArrayShapeError, UsageError
 
 _SOURCES = [Path(__file__).with_name(name) for name in ("kernels.cu", "talk.cu")]
 _SET, _SET_GELU, _ADD = range(3)  # as in kernels.cu
-# Numbers of a record: is it new, tokens of its prompt, place of the last token, seed, and bits of the heat.
+# Numbers of a newcomer: is it new, tokens of its prompt, place of the last token, seed, and bits of the heat.
 _BEFORE_PROMPT = 5
 _AS_IT_IS = -1  # of the heat: the bits of no number from 0 on
 _MOST_HEAT = 1000  # all tokens are equally likely long before
@@ -187,22 +187,22 @@ class Slots:
         return self._launch("choose", "logits", *of_seats, grid=self.count, block=128)
 
     # ------------------------------------------------------------------ who sits where
-    def record(self) -> npt.NDArray[np.int32]:
-        """A record in pinned memory for `admit`, with nobody new in it."""
-        record = agt.pinned((self.count, _BEFORE_PROMPT + self.model.context), np.int32)
-        record[:] = 0
-        return record
+    def newcomers(self) -> npt.NDArray[np.int32]:
+        """An array in pinned memory for `admit`, with nobody in it."""
+        newcomers = agt.pinned((self.count, _BEFORE_PROMPT + self.model.context), np.int32)
+        newcomers[:] = 0
+        return newcomers
 
     def seat(
         self,
-        record: npt.NDArray[np.int32],
+        newcomers: npt.NDArray[np.int32],
         slot: int,
         prompt: Sequence[int],
         last: int | None = None,
         seed: int = 0,
         heat: float | None = None,
     ) -> None:
-        """Write a new conversation for a slot into a record of `record`; somebody who sits there has to go.
+        """Write a conversation for a slot into an array of `newcomers`; somebody who sits there has to go.
 
         Parameters
         ----------
@@ -225,30 +225,30 @@ class Slots:
         check_text(self.model, prompt, last, heat)
         bits = _AS_IT_IS if heat is None else np.float32(heat).view(np.int32)
         bits_of_seed = np.uint32(seed & 0xFFFFFFFF).view(np.int32)
-        record[slot, :_BEFORE_PROMPT] = 1, len(prompt), last, bits_of_seed, bits
-        record[slot, _BEFORE_PROMPT : _BEFORE_PROMPT + len(prompt)] = prompt
+        newcomers[slot, :_BEFORE_PROMPT] = 1, len(prompt), last, bits_of_seed, bits
+        newcomers[slot, _BEFORE_PROMPT : _BEFORE_PROMPT + len(prompt)] = prompt
 
-    def leave(self, record: npt.NDArray[np.int32], slot: int) -> None:
-        """Write into a record that whoever sits in a slot has to go before the text is over."""
+    def leave(self, newcomers: npt.NDArray[np.int32], slot: int) -> None:
+        """Write into such an array that whoever sits in a slot has to go before the text is over."""
         self._check(slot)
-        record[slot, :_BEFORE_PROMPT] = 1, 0, 0, 0, _AS_IT_IS
+        newcomers[slot, :_BEFORE_PROMPT] = 1, 0, 0, 0, _AS_IT_IS
 
     def _check(self, slot: int) -> None:
         if not 0 <= slot < self.count:
             raise UsageError(f"there are slots 0 to {self.count - 1}, and got {slot}")
 
-    def admit(self, record: npt.NDArray[np.int32]) -> agt.DeviceOp[Any]:
-        """Let the conversations of a record take their seats: a copy and a launch, at the head of a step.
+    def admit(self, newcomers: npt.NDArray[np.int32]) -> agt.DeviceOp[Any]:
+        """Let the newcomers take their seats: a copy and a launch, at the head of a step.
 
-        The record must stay as it is until they are done.
+        Their array must stay as it is until they are done.
         """
         wanted = self.count, _BEFORE_PROMPT + self.model.context
-        if record.shape != wanted:
+        if newcomers.shape != wanted:
             raise ArrayShapeError(
-                f"a record for these slots has shape {wanted}, and got {record.shape}"
+                f"the newcomers of these slots have shape {wanted}, and got {newcomers.shape}"
             )
         given = "news", "prompt", "last", "heat", "chance", "text", "token", "length", "going"
-        copy = agt.memcpy(self.arrays["news"].borrow(), record)
+        copy = agt.memcpy(self.arrays["news"].borrow(), newcomers)
         return agt.zip(copy, self._launch("admit", *given, grid=self.count, block=128))
 
 

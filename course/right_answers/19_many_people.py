@@ -70,13 +70,13 @@ def talk(steps, rounds):
 
 # %% id=19-pair
 def pair(Step, seats, stream):
-    return [Step(seats, stream, seats.record(), agt.pinned(seats.count, np.int32)) for _ in range(2)]
+    return [Step(seats, stream, seats.newcomers(), agt.pinned(seats.count, np.int32)) for _ in range(2)]
 
 
 # %% id=19-pair
 def pair(Step, seats, stream):
     def step():
-        return Step(seats, stream, seats.record(), agt.pinned((seats.count,), "int32"))
+        return Step(seats, stream, seats.newcomers(), agt.pinned((seats.count,), "int32"))
 
     return step(), step()
 

@@ -188,33 +188,33 @@ def talk(steps, rounds):
 # + return [tokens.tolist() for tokens in said[:-1]] + said[-1:]
 
 
-# %% id=19-pair cause="both steps read one record"
+# %% id=19-pair cause="both steps read one array of newcomers"
 def pair(Step, seats, stream):
-    record = seats.record()
-    return [Step(seats, stream, record, agt.pinned(seats.count, np.int32)) for _ in range(2)]
+    newcomers = seats.newcomers()
+    return [Step(seats, stream, newcomers, agt.pinned(seats.count, np.int32)) for _ in range(2)]
 
 
 # %% id=19-pair cause="the second step writes its tokens over those of the first"
 def pair(Step, seats, stream):
     tokens = agt.pinned(seats.count, np.int32)
-    return [Step(seats, stream, seats.record(), tokens) for _ in range(2)]
+    return [Step(seats, stream, seats.newcomers(), tokens) for _ in range(2)]
 
 
-# %% id=19-pair cause="both steps read one record"
+# %% id=19-pair cause="both steps read one array of newcomers"
 def pair(Step, seats, stream):
-    return [Step(seats, stream, seats.record(), agt.pinned(seats.count, np.int32))] * 2
+    return [Step(seats, stream, seats.newcomers(), agt.pinned(seats.count, np.int32))] * 2
 
 
 # %% id=19-pair cause="steps of one model on two streams run at the same time"
-# - steps.append(Step(seats, stream, record, tokens))
-# + steps.append(Step(seats, agt.create_stream(), record, tokens))
+# - steps.append(Step(seats, stream, newcomers, tokens))
+# + steps.append(Step(seats, agt.create_stream(), newcomers, tokens))
 
 
-# %% id=19-pair cause="both steps read one record"
-# - record = seats.record()
+# %% id=19-pair cause="both steps read one array of newcomers"
+# - newcomers = seats.newcomers()
 # - tokens = agt.pinned(seats.count, np.int32)
-# - steps.append(Step(seats, stream, record, tokens))
-# + steps.append(Step(seats, stream, *(steps and (steps[0].record, steps[0].tokens) or (seats.record(), agt.pinned(seats.count, np.int32)))))
+# - steps.append(Step(seats, stream, newcomers, tokens))
+# + steps.append(Step(seats, stream, *(steps and (steps[0].newcomers, steps[0].tokens) or (seats.newcomers(), agt.pinned(seats.count, np.int32)))))
 
 
 # %% id=19-strangers cause="nobody wronged"
@@ -308,5 +308,5 @@ def ask(desk, visitor):
 
 
 # %% id=19-pair cause="both steps should be of the seats that `pair` was given"
-# - steps.append(Step(seats, stream, record, tokens))
-# + steps.append(Step(slots(seats.model, seats.count).sync(), stream, record, tokens))
+# - steps.append(Step(seats, stream, newcomers, tokens))
+# + steps.append(Step(slots(seats.model, seats.count).sync(), stream, newcomers, tokens))

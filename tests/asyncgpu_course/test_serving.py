@@ -8,8 +8,8 @@ import asyncgpu_tutor as agt
 from asyncgpu_course.checks.sandbox import private_device
 from asyncgpu_course.exercises.answers import model as model_answer
 from asyncgpu_course.exercises.chapters import EXERCISES
-from asyncgpu_course.exercises.chapters.ch19 import DeviceStep
 from asyncgpu_course.serving import (
+    DeviceStep,
     SeatRoom,
     Visitor,
     clock_room,
@@ -102,7 +102,7 @@ def test_a_device_and_the_clock_take_the_same_steps() -> None:
     model, lasts = first_layers(load_language_model(), 0), [3, 1, 2, 4, 1]
     with private_device():
         seats, stream = slots(model, 2).sync(), agt.create_stream()
-        pairs = [(seats.record(), agt.pinned(2, "int32")) for _ in range(2)]
+        pairs = [(seats.newcomers(), agt.pinned(2, "int32")) for _ in range(2)]
         steps = [DeviceStep(seats, stream, *pair) for pair in pairs]
         for serve in (CONTINUOUS, AHEAD):
             with agt.record() as trace:

@@ -12,8 +12,9 @@ FENCED = re.compile(
     r"```(?!text)\w+\n(.*?)```", re.DOTALL
 )  # what a program prints is as wide as it is
 WIDTH = 88
-# Words of the page itself, lines of code that are not folded, and minutes with what is told.
-LIMITS = {"main part": (2_000, 250, 70), "encores": (1_000, 250, 45)}
+# Words of the page itself, lines of code that are not folded, and minutes with what is told. A second sitting
+# counts as an encore, and is one to itself.
+LIMITS = {"main part": (2_000, 250, 70), "encores": (1_000, 250, 70)}
 PAGES = {source.stem: source for source in LENGTH.sources(ROOT)}
 
 

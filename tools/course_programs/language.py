@@ -21,9 +21,9 @@ async def _seated() -> tuple[Slots, DeviceOp[Any], Stream]:
     """A model with one seat, the operation by which somebody sits down, and a stream."""
     model, stream = load_language_model(), agt.create_stream()
     made = await slots(model, 1)
-    record = made.record()
-    made.seat(record, 0, [0, *model.encode("A stream is")], TOKENS)
-    return made, made.admit(record).prepare().launch(), stream
+    newcomers = made.newcomers()
+    made.seat(newcomers, 0, [0, *model.encode("A stream is")], TOKENS)
+    return made, made.admit(newcomers).prepare().launch(), stream
 
 
 def _told(made: Slots) -> DeviceOp[Any]:

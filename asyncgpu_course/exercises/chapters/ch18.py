@@ -210,12 +210,12 @@ def _said(answer: Any, last: int, seats: int) -> Observed:
     """Have an answer say all texts of seats whose texts differ in length; what comes out is right."""
     model, heat = _model(operations.asked_before), 0.7
     made: Slots = slots(model, seats).sync()
-    record, right = made.record(), list[list[int]]()
+    newcomers, right = made.newcomers(), list[list[int]]()
     for slot in range(seats):
         given = [1 + slot, 2], last - slot
-        made.seat(record, slot, *given, seed=slot, heat=heat)
+        made.seat(newcomers, slot, *given, seed=slot, heat=heat)
         right.append(reference_say(model, *given, heat, chances(model, slot))[0])
-    made.admit(record).sync()
+    made.admit(newcomers).sync()
     run = observe(answer, made, agt.create_stream())
     texts = results.listed("say_all", run.result, seats)
     for slot, text in enumerate(texts):

@@ -19,6 +19,7 @@ from asyncgpu_course.exercises.exercise import Exercise
 from asyncgpu_course.internals import count
 from asyncgpu_course.serving import (
     ClockStep,
+    DeviceStep,
     RoomClock,
     SeatRoom,
     StepTimes,
@@ -276,31 +277,6 @@ def check_front_door(mine: Any, _model: Any) -> None:
 
 
 # ------------------------------------------------------------------ two steps under way, on a device
-class DeviceStep:
-    """As on the page: a step as a graph, with pinned memory for what goes in and what comes out."""
-
-    def __init__(self, seats: Slots, stream: Any, record: Any, tokens: Any) -> None:
-        self.seats, self.stream, self.record, self.tokens = seats, stream, record, tokens
-        out = agt.d2h(seats.arrays["token"].borrow(), out=tokens)
-        step = agt.zip(seats.admit(record), seats.fused_step(), out)
-        self.graph = step.named("step").graph_on(stream).launch()
-
-    def seat(self, slot: int, visitor: Visitor) -> None:
-        """Write somebody into the record."""
-        self.seats.seat(self.record, slot, visitor.prompt, visitor.last, visitor.number)
-
-    def start(self) -> None:
-        """Enqueue it, and an event behind it."""
-        self.graph.async_on(self.stream)
-        self.over: Any = self.stream.record()
-
-    def wait(self) -> list[int]:
-        """Wait for its end; the tokens."""
-        self.over.synchronize()
-        self.record[:] = 0
-        return cast("list[int]", self.tokens.tolist())
-
-
 @cache
 def _model() -> Any:
     return first_layers(load_language_model(), 0)  # without layers it's soon interpreted
@@ -308,8 +284,8 @@ def _model() -> Any:
 
 def _two(seats: Slots) -> list[DeviceStep]:
     stream = agt.create_stream()
-    made = [(seats.record(), agt.pinned(seats.count, np.int32)) for _ in range(2)]
-    return [DeviceStep(seats, stream, record, tokens) for record, tokens in made]
+    made = [(seats.newcomers(), agt.pinned(seats.count, np.int32)) for _ in range(2)]
+    return [DeviceStep(seats, stream, *pair) for pair in made]
 
 
 def _talking(answer: Any, rounds: int) -> Observed:
@@ -364,9 +340,9 @@ def _paired(answer: Any, talks: int) -> Observed:
     return observe(a_step_ahead)
 
 
-_RECORD = (
-    "both steps read one record: while the first one's copy may still read it, somebody else was written "
-    "into it for the second. The device says: {}"
+_NEWCOMERS = (
+    "both steps read one array of newcomers: while the first one's copy may still read it, somebody else "
+    "was written into it for the second. The device says: {}"
 )
 _TOKENS = "the second step writes its tokens over those of the first: {}"
 _STREAMS = (
@@ -375,9 +351,9 @@ _STREAMS = (
 
 
 def check_pair(mine: Any, model: Any) -> None:
-    """Two steps on one stream, with a record and tokens of its own each."""
+    """Two steps on one stream, with newcomers and tokens of its own each."""
     with (
-        about("changed while its copy", _RECORD),
+        about("changed while its copy", _NEWCOMERS),
         about("host reads an array", _TOKENS),
         about((StreamRaceError,), _STREAMS),
         tried(_paired, mine, model, 5),

@@ -30,11 +30,11 @@ HEAT = 0.9
 
 def seated(model: LanguageModel, count: int, talks: list[tuple[list[int], int, int]]) -> Slots:
     made = slots(model, count).sync()
-    record = made.record()
+    newcomers = made.newcomers()
     for slot, (prompt, last, seed) in enumerate(talks):
-        made.seat(record, slot, prompt, last, seed)
+        made.seat(newcomers, slot, prompt, last, seed)
     agt.memcpy(made.arrays["heat"].borrow(), agt.pin(np.full(count, HEAT, np.float32))).sync()
-    made.admit(record).sync()
+    made.admit(newcomers).sync()
     return made
 
 
@@ -67,9 +67,9 @@ def test_who_else_is_there_changes_nobodys_text(sim: Device, model: LanguageMode
     made = seated(model, 1, [([9, 9], 4, 8)])  # and somebody sat in the slot before
     for _ in range(4):
         made.fused_step().sync()
-    record = made.record()
-    made.seat(record, 0, *TALKS[0])
-    made.admit(record).sync()
+    newcomers = made.newcomers()
+    made.seat(newcomers, 0, *TALKS[0])
+    made.admit(newcomers).sync()
     while read(made, "going")[0]:
         made.fused_step().sync()
     assert read(made, "text")[0, : read(made, "said")[0] + 1].tolist() == alone
@@ -102,10 +102,10 @@ def test_somebody_who_leaves_early_makes_room_and_a_new_one_brings_a_heat(
 ) -> None:
     made = seated(model, 3, TALKS)
     made.fused_step().sync()
-    record = made.record()
-    made.leave(record, 0)
-    made.seat(record, 1, [7, 8], 6, 4, heat=0.5)  # where another still sits
-    made.admit(record).sync()
+    newcomers = made.newcomers()
+    made.leave(newcomers, 0)
+    made.seat(newcomers, 1, [7, 8], 6, 4, heat=0.5)  # where another still sits
+    made.admit(newcomers).sync()
     assert read(made, "going")[0] == 2
     assert read(made, "length").tolist() == [-1, 0, 1]
     heat = np.float32(HEAT)
@@ -120,19 +120,19 @@ def test_somebody_who_leaves_early_makes_room_and_a_new_one_brings_a_heat(
 
 def test_who_is_in_no_seat_can_leave_it(sim: Device, model: LanguageModel) -> None:
     made = seated(model, 2, TALKS[:1])
-    record = made.record()
-    made.leave(record, 1)
-    made.admit(record).sync()
+    newcomers = made.newcomers()
+    made.leave(newcomers, 1)
+    made.admit(newcomers).sync()
     assert read(made, "going")[0] == 1
     with pytest.raises(UsageError, match="slots 0 to 1"):
-        made.leave(record, 2)
+        made.leave(newcomers, 2)
 
 
 @pytest.mark.parametrize("heat", [-1.0, float("nan"), float("inf")])
 def test_a_heat_that_is_none_is_refused(sim: Device, model: LanguageModel, heat: float) -> None:
     made = slots(model, 2).sync()
     with pytest.raises(UsageError, match="heat is a number from 0"):
-        made.seat(made.record(), 0, [1], 3, heat=heat)
+        made.seat(made.newcomers(), 0, [1], 3, heat=heat)
 
 
 @pytest.mark.parametrize(
@@ -150,10 +150,10 @@ def test_a_seat_that_is_none_is_refused(
     sim: Device, model: LanguageModel, slot: int, prompt: list[int], last: int
 ) -> None:
     made = slots(model, 2).sync()
-    record = made.record()
+    newcomers = made.newcomers()
     with pytest.raises(UsageError):
-        made.seat(record, slot, prompt, last)
-    assert not record.any()
+        made.seat(newcomers, slot, prompt, last)
+    assert not newcomers.any()
 
 
 @pytest.mark.parametrize("count", [0, -1, 1.5])
@@ -166,16 +166,16 @@ def test_one_launch_says_all_texts_to_the_end(device: Device, model: LanguageMod
     talks = [([3, 4, 5], 4, 1), ([7], 2, 2), ([1] * 3, 3, 3)]
     made = seated(model, 4, talks)  # one seat stays free
     for blocks in (2, None):  # of four seats, a block takes several; and the queue is as it was
-        record = made.record()
+        newcomers = made.newcomers()
         for slot, talk in enumerate(talks):
-            made.seat(record, slot, *talk)
+            made.seat(newcomers, slot, *talk)
         made.talk(blocks).sync()
         texts, said = read(made, "text"), read(made, "said")
         for slot, (prompt, last, seed) in enumerate(talks):
             text, _ = reference_say(model, prompt, last, HEAT, chances(model, seed))
             assert texts[slot, : said[slot] + 1].tolist() == text
         assert not read(made, "going")[0]
-        made.admit(record).sync()
+        made.admit(newcomers).sync()
 
 
 def test_a_text_may_go_on_in_one_launch(sim: Device, model: LanguageModel) -> None:

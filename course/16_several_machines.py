@@ -145,13 +145,13 @@ assert round(slow.find("launch sgemm_naive")[0].duration) == 16
 assert np.allclose(scores, np.maximum(digits.batches[0] @ digits.w0 @ digits.w1, 0), atol=1e-3)
 
 # %% [markdown] id=prices
-# ## Three prices
+# ## What a call costs
 #
 # | | takes about |
 # |---|---|
 # | launch a kernel, in the process that has the GPU | 10 to 16 µs |
 # | call a worker in another process, alone and with nothing to do | 1 ms at best |
-# | the same with a recipe to pack, on a machine with other work | 2 to 32 ms |
+# | the same with one of our recipes, on machines quiet and busy | 2 to 32 ms |
 # | send a megabyte along | 2.3 ms more |
 #
 # [Dask](https://distributed.dask.org) carries our recipes to other machines. We measured the last three rows with it, in two processes of one machine (November 2026), and a real cable adds its own time. The 2.3 ms aren't the wire, but packing, copying and unpacking.
@@ -646,7 +646,7 @@ assert 1.8 < here / there < 1.9
 # %% [markdown] id=exercise-spread
 # ### Challenge: all of them at once
 #
-# Twenty-four small batches and two GPUs. The version below takes 26041 µs, and with all 24 calls under way at once it's 2834. Get below 2600, so pack them. (This is our clock, which makes packing look modest: real calls cost a hundred times its 25 µs.) The weights are there already, and `there[k]` is their handle on GPU `k`. The batches travel. Each GPU should do about as many as the others, however many there are, and the results come in order.
+# Twenty-four small batches and two GPUs. The version below takes 26041 µs, and with all 24 calls under way at once it's 2834. Get below 2600, so pack them. (This is our clock, which makes packing look modest: real calls cost a hundred times its 25 µs, and more.) The weights are there already, and `there[k]` is their handle on GPU `k`. The batches travel. Each GPU should do about as many as the others, however many there are, and the results come in order.
 
 # %% id=16-challenge starter
 async def spread(gpus, there, batches, layer):

@@ -9,7 +9,7 @@
 #
 # | | |
 # |---|---|
-# | Time | an hour, and another for the second sitting, on another day. The encore takes 10 minutes more |
+# | Time | 50 minutes, and 65 for the second sitting, on another day. The encore takes 10 more |
 # | You need | asynchronous generators from [06_await](06_await.ipynb), and [18_token_by_token](18_token_by_token.ipynb). The second sitting needs events ([02](02_streams_and_events.ipynb)), pinned memory ([02b](02b_copies_and_chunks.ipynb)) and graphs ([09](09_cuda_graphs.ipynb)), the encore [11b](11b_without_a_barrier.ipynb). You do not need a GPU |
 # | Device | the first cell of code says which one is in use |
 
@@ -430,7 +430,7 @@ progress("19")  # four of these are in the second sitting
 # %% [markdown] id=step
 # ## Second sitting: two steps under way
 #
-# *An hour. It uses what the page has defined above, so run that first.*
+# *65 minutes. It uses what the page has defined above, so run that first.*
 #
 # Here's what a step looks like from inside. It's a graph, and everything that changes from step to step passes through pinned memory: `newcomers`, who say where they sit down, go in, and the tokens come out.
 

@@ -228,6 +228,7 @@ def expand(c: Context, call: Invocation, function: ast.FunctionDecl, names: Scop
         auto = function.returns.base == "auto"
         returns = None if auto else type_names.resolve_type(c, function.returns)
         c.frame = frame = Frame(function, body, returns, addressed)
+        frame.entered = caller.entered or node.at
         text = function.body
         # An error in a function of a header is reported where the function is called.
         if function.at.line < 0:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, NoReturn, TypeVar
 
@@ -67,6 +67,7 @@ class Frame:
     returns: types.CType | None = types.VOID
     addressed: set[str] = field(default_factory=set[str])  # variables whose address is taken in it
     returned: list[Expr] = field(default_factory=list[Expr])
+    entered: Position | None = None  # where the kernel calls what is being compiled
     # `breaks` and `continues`: the ways out of the loops around the statement at hand, innermost last.
     breaks: list[int] = field(default_factory=list[int])
     continues: list[int] = field(default_factory=list[int])
@@ -231,13 +232,17 @@ class Context:
     def new_piece(self, at: Position) -> BasicBlock:
         """A piece of straight code."""
         self.numbers.points += 1
-        return BasicBlock(self.numbers.points - 1, at)
+        return BasicBlock(self.numbers.points - 1, self.placed(at))
+
+    def placed(self, at: Position) -> Position:
+        """A place for messages, which say from where the kernel got there."""
+        return at if self.frame.entered is None else replace(at, called=self.frame.entered)
 
     def new_site(
         self, at: Position, write: bool = False, volatile: bool = False, packed: bool = False
     ) -> Site:
         """The number of a load or store that is compiled here."""
-        site = Site(len(self.numbers.sites), at, write, volatile, packed)
+        site = Site(len(self.numbers.sites), self.placed(at), write, volatile, packed)
         self.numbers.sites.append(site)
         self.steps.append(AccessOp(site.index))
         return site

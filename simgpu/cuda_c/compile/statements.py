@@ -169,7 +169,7 @@ def _turns(c: Context, node: ast.For) -> None:
     c.frame.breaks.pop()
     c.frame.continues.pop()
     whole = form.Loop(
-        at=node.at, after=node.after, counter=counter, test=test, condition=condition,
+        at=c.placed(node.at), after=node.after, counter=counter, test=test, condition=condition,
         endless=test.run is None, body=body, step=step, leave=leave, again=again,
     )  # fmt: skip
     if test.ahead and condition is not None:

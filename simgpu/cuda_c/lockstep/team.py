@@ -382,5 +382,8 @@ class Team:
         line = launch.source.quoted(at.line)
         file, number = launch.source.place(at.line)
         where = f"line {number}" + f" of {file}" * (file != launch.source.filename)
+        if at.called is not None and at.called.line != at.line:
+            there, number = launch.source.place(at.called.line)
+            where += f", from line {number}" + f" of {there}" * (there != file)
         text = shortened(f"kernel '{launch.kernel}'{who} {what}") + f"\n    {where}: {line}"
         raise kind(text, FaultSite(launch.kernel, at.line, block, thread, **more))

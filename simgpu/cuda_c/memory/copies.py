@@ -282,10 +282,10 @@ class Copies:
             (f" (line {f.access.site.at.line})" for f in self.under_way[::-1]
              if f.region is region and way == "to" and (f.words == word).any()), "",
         )  # fmt: skip
-        copy = "" if way == "to" and did.startswith("starts") else " asynchronous"
         why = self._why(team, lane, owner, group)
         cure = "" if own else ", and a barrier of the block must follow its wait"
-        what = f"{did} {text} in {space} memory, {way} which {theirs}{copy} copy{line} is under way, {why}"
+        text = f"{did} {text} in {space} memory, {way} which {theirs} asynchronous copy{line}"
+        what = f"{text} is under way, {why}"
         more = {} if region.shared else {"index": word * 4 // region.cell}
         team.fault(RaceError, a.site.at, lane, what + cure, array=a.name, **more)
 

@@ -56,6 +56,8 @@ class PhasedBarrier:
     reached: NDArray[np.bool_]  # the threads of the block that are known to have come after that
     expected: int  # arrivals of a phase
     pending: int  # those that are missing
+    # For each thread: how many phases were over when it last asked once, and the answer was no.
+    early: NDArray[np.int64]
     phase: int = 0  # the one at hand
     missing: int = 0  # bytes that are expected and have not come
     # How far the warp was that started the last copy of a phase: the one at hand, and the one before.
@@ -93,8 +95,10 @@ class Phases:
         """What the phases lack that this lane and others wait for in vain, in words; None if it does not."""
         mine = self.awaited[lane]
         every = dict.fromkeys([mine, *[one for one in self.awaited.tolist() if one is not None]])
-        lacks = "; ".join(one.lacks for one in [*every][:4] if one is not None)
-        return f"{lacks}. Nobody is left who could change that" if mine is not None else None
+        # In many blocks they lack the same.
+        lacks = [*dict.fromkeys(one.lacks for one in every if one is not None)][:4]
+        found = f"{'; '.join(lacks)}. Nobody is left who could change that"
+        return None if mine is None else found
 
     def make(self, of: BarrierWords, count: NDArray[Any]) -> None:
         """Make barriers at these words, for so many arrivals."""
@@ -109,9 +113,9 @@ class Phases:
                 team.fault(BarrierError, a.site.at, int(a.mask.index[k]), text)
             owner, maker = copies.owners(1), int(team.thread_id[a.mask.index[k]])
             name = region.element(a.name, word * 8 // region.cell, 8)[0].removesuffix("._word")
-            reached = np.zeros(team.layout.threads, np.bool_)
-            base, now = int(copies.done[owner]), team.clock
-            new = PhasedBarrier(name, owner, base, maker, now, reached, expected, expected)
+            threads, base, now = team.layout.threads, int(copies.done[owner]), team.clock
+            reached, early = np.zeros(threads, np.bool_), np.full(threads, -1, np.int64)
+            new = PhasedBarrier(name, owner, base, maker, now, reached, expected, expected, early)
             self.all.append(new)
             copies.counted[owner] = new
             region.phased[word] = len(self.all)
@@ -209,8 +213,14 @@ class Phases:
             copies_of(self.team).land(self.team)
             self.team.launch.changed(mask)
 
-    def passed(self, of: BarrierWords, asked: Any, *, by_parity: bool = False) -> NDArray[np.bool_]:
-        """For each lane, whether the phase of its token (or of its parity) is over; if so, it learns."""
+    def passed(
+        self, of: BarrierWords, asked: Any, *, by_parity: bool = False, once: bool = False
+    ) -> NDArray[np.bool_]:
+        """For each lane, whether the phase of its token (or of its parity) is over; if so, it learns.
+
+        On a GPU others take a while, and whoever asks `once` may be told that it isn't over yet. So everyone
+        is told so first, that a kernel which drops the answer fails each time.
+        """
         a, out, team = of.access, np.zeros(len(of.words), np.bool_), self.team
         lanes = a.mask.index
         since = np.full(team.layout.warps, -np.inf)
@@ -220,6 +230,13 @@ class Phases:
             else:
                 self._require_token(a, one, rows, asked)
                 over = (asked[rows] & np.uint64(_PHASE)) != one.phase
+            if once and one.phase:
+                threads = team.layout.linear[lanes[rows]]
+                first = over & (one.early[threads] != one.phase)
+                one.early[threads] = one.phase + ~over
+                over &= ~first
+                if first.any():
+                    team.launch.changes += 1  # so that the next look is worth it
             out[rows] = over
             self.awaited[lanes[rows]] = one
             self.awaited[lanes[rows[over]]] = None

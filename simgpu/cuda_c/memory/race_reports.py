@@ -50,7 +50,7 @@ def report_race(
     verb, space = "writes" if writes else "reads", "shared" if memory.shared else "global"
     here, more = f"{verb} {text} in {space} memory", {"index": index, "bound": bound}
     if theirs >= COUNTED_COPY:
-        here = f"{here}, {_copied(team, theirs)}"
+        here = f"{here}, {_copied(team, lane, theirs)}"
         team.fault(RaceError, a.site.at, lane, here, array=a.name, **more)
     who = f"thread {team.launch.thread_name(theirs & 1023)}"
     if mine == theirs:
@@ -78,14 +78,19 @@ def report_race(
     team.fault(RaceError, a.site.at, lane, here, array=a.name, **more)
 
 
-def _copied(team: Team, theirs: int) -> str:
+def _copied(team: Team, lane: int, theirs: int) -> str:
     """What to say of a copy that a barrier with phases counts."""
     copies = team.launch.copies
     assert copies is not None
     barrier = copies.counted[theirs - COUNTED_COPY]
+    why = ""
+    if barrier.early[team.layout.linear[lane]] == barrier.phase:
+        why = ": it asked once, and the answer may be no: ask in a loop until it is yes"
+    elif "._full[" in barrier.name:
+        why = ": consumer_wait() is for the oldest stage that nobody has released"
     return (
         f"to which an asynchronous copy was made that {barrier.name} counts, and this thread has not waited "
-        f"for that phase of it (phase {barrier.phase} is at hand)"
+        f"for that phase of it (phase {barrier.phase} is at hand){why}"
     )
 
 

@@ -123,8 +123,8 @@ _FORMS: list[tuple[str, _Maker]] = [
 # A loop around a wait, by a token or by a parity.
 _LOOP = f"{{.reg .pred P;L:{_TEST}@P bra(.uni)? E;bra(.uni)? L;E:}}"
 _LOOPS = [
-    (_LOOP, "__mbarrier_test_wait"),
-    (_LOOP.replace("_wait", "_wait.parity"), "__mbarrier_test_wait_parity"),
+    (_LOOP, "__mbarrier_over"),
+    (_LOOP.replace("_wait", "_wait.parity"), "__mbarrier_over_parity"),
 ]
 
 

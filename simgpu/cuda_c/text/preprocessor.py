@@ -20,7 +20,8 @@ _HEADERS = {
     name: f"{name.replace('/', '_')}.h"
     for name in (
         "cooperative_groups", "cooperative_groups/memcpy_async", "cuComplex", "cuda/atomic", "cuda/barrier",
-        "cuda/pipeline", "cuda/ptx", "cuda_bf16", "cuda_fp16", "curand_kernel", "math_constants", "mma",
+        "cuda/pipeline", "cuda/ptx", "cuda_awbarrier_primitives", "cuda_bf16", "cuda_fp16",
+        "curand_kernel", "math_constants", "mma",
     )
 }  # fmt: skip
 # Headers that a header includes.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NoReturn
 
 from simgpu.errors import KernelCompileError, UnsupportedFeatureError
@@ -27,10 +27,14 @@ def shortened(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A place in a source; line and column count from 1."""
+    """A place in a source; line and column count from 1.
+
+    In the body of a function it also knows where the kernel calls it, whose body is compiled for each call.
+    """
 
     line: int
     column: int
+    called: Position | None = field(default=None, compare=False)
 
 
 def text_of(characters: str) -> str:

@@ -119,7 +119,12 @@ def test_messages_name_the_line_of_the_file(folder: Path, sim: Device) -> None:
         ("main.cu", "= plus", "= lost", r"^kernel\.cu:4:\d+: error: .*'lost'"),
         ("parts/add.cuh", "a + b", "a + lost", r"^add\.cuh:3:\d+: error: .*'lost'"),
         ("main.cu", "x[i] = plus", "x[i + 9] = plus", r"\n    line 4: __global__ void twice"),
-        ("main.cu", "* ONE", "* f((int*)x)", r"\n    line 2 of common\.h: __device__ int f"),
+        (
+            "main.cu",
+            "* ONE",
+            "* f((int*)x)",
+            r"\n    line 2 of common\.h, from line 4 of kernel\.cu",
+        ),
     ):
         whole = (folder / file).read_text()
         (folder / file).write_text(whole.replace(old, new))

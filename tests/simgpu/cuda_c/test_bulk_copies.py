@@ -75,6 +75,15 @@ RIGHT = {
         "ptx::cp_async_bulk(ptx::space_global, ptx::space_shared, x, s, 128); ptx::cp_async_bulk_commit_group(); "
         "ptx::cp_async_bulk_wait_group_read(ptx::n32_t<0>()); } o[i] = s[31 - i];", lambda i: 32 - i,
     ),
+    "the names of cuda::ptx with orders": (
+        32, ("__shared__ __align__(128) float s[64]; __shared__ uint64_t b; if (i == 0) { ptx::mbarrier_init(&b, 32); "
+        "ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster); } __syncthreads(); uint64_t t; if (i == 0) { "
+        "ptx::mbarrier_expect_tx(ptx::sem_relaxed, ptx::scope_cta, ptx::space_shared, &b, 128); "
+        "ptx::cp_async_bulk(ptx::space_shared, ptx::space_global, s, x, 128, &b); } "
+        "t = ptx::mbarrier_arrive(ptx::sem_release, ptx::scope_cta, ptx::space_shared, &b); "
+        "while (!ptx::mbarrier_try_wait(ptx::sem_acquire, ptx::scope_cta, &b, t)) { } "
+        "while (!ptx::mbarrier_test_wait_parity(&b, 0)) { } o[i] = s[31 - i];"), lambda i: 31 - i,
+    ),
     "cp.async": (
         32, WORD + "if (i < 8) " + COPY + r'asm volatile("cp.async.commit_group;\n" ::); asm volatile("cp.async.wait_group %0;\n" '
         ':: "n"(0)); __syncthreads(); o[i] = s[31 - i];', lambda i: 31 - i,
@@ -139,6 +148,9 @@ WRONG = {
     "reads what a store writes": (RACE, OUT + FENCE + STORE + "__syncthreads(); o[i] = x[i];", "cp_async_bulk_wait_group(0) does"),
     "cp.async, without a wait": (RACE, WORD + "if (i < 8) { " + COPY + "o[i] = s[4 * i]; }", "its own asynchronous copy"),
     "assembly, without a wait": (RACE, WORD + BULK + "o[i] = s[i];", "'s'[0]"),
+    "assembly that asks once": (
+        RACE, WORD + BULK + ASK.replace("while (!over) ", "") + "o[i] = s[31 - i];", "ask in a loop until it is yes",
+    ),
     "assembly, by the wrong parity": (
         DEAD, WORD + BULK + LOOP.replace('"r"(0)', '"r"(1)') + "o[i] = s[i];", "phase 1 of 'b' lacks 1 of its 1 arrivals",
     ),

@@ -6,7 +6,7 @@ import pytest
 from simgpu import errors
 from simgpu.cuda_c import InterpreterLimits
 
-from .support import body
+from .support import body, launch
 
 HEADERS = """#include <cuda/barrier>
 #include <cuda_awbarrier_primitives.h>
@@ -65,6 +65,14 @@ RIGHT = {
         32, BAR + "s[i] = x[i]; barrier::arrival_token t = bar.arrive(); while (!bar.try_wait(std::move(t))) { } o[i] = s[31 - i];",
         lambda i: 31 - i,
     ),
+    "a look, and a wait if it was too early": (
+        32, BAR + OWN + "auto t = bar.arrive(); if (!bar.try_wait(std::move(t))) bar.wait_parity(0); o[i] = s[31 - i];",
+        lambda i: 31 - i,
+    ),
+    "a look at what a barrier of the block has told": (
+        32, BAR + OWN + "auto t = bar.arrive(); if (i == 0) bar.wait(std::move(t)); __syncthreads(); bar.try_wait_parity(0); "
+        "o[i] = s[31 - i];", lambda i: 31 - i,
+    ),
     "phase after phase": (
         32, BAR + "float a = 0; for (int k = 0; k < 4; k++) { s[i] = x[i] + k; bar.arrive_and_wait(); a += s[31 - i]; "
         "bar.arrive_and_wait(); } o[i] = a;", lambda i: 4 * (31 - i) + 6,
@@ -120,12 +128,29 @@ RIGHT = {
         32, ("__shared__ unsigned long long b; if (i == 0) __mbarrier_init(&b, 32); __syncthreads(); s[i] = i; "
         "auto t = __mbarrier_arrive(&b); while (!__mbarrier_test_wait(&b, t)) { } o[i] = s[31 - i];"), lambda i: 31 - i,
     ),
+    "the primitives and their types": (
+        32, ("__shared__ __mbarrier_t b; if (i == 0) __mbarrier_init(&b, 32); __syncthreads(); s[i] = i; __mbarrier_token_t t = "
+        "__mbarrier_arrive(&b); while (!__mbarrier_try_wait(&b, t, 100)) { } int a = s[31 - i]; __mbarrier_arrive(&b); "
+        "while (!__mbarrier_try_wait_parity(&b, 1, 100)) { } s[i] = a; o[i] = s[i]; __syncthreads(); if (i == 0) __mbarrier_inval(&b);"),
+        lambda i: 31 - i,
+    ),
 }  # fmt: skip
 
 # The error, of how many threads, statements, and some of its words.
 WRONG = {
     "no wait": (RACE, 32, BAR + OWN + "auto t = bar.arrive(); o[i] = s[i]; bar.wait(std::move(t));", "has not waited for that phase"),
     "reads before it arrives": (RACE, 32, BAR + OWN + "o[i] = s[i]; bar.arrive_and_wait();", "phase 0 of 'bar' lacks 32"),
+    "asks once": (
+        RACE, 32, BAR + OWN + "auto t = bar.arrive(); bar.try_wait(std::move(t)); o[i] = s[31 - i];", "ask in a loop until it is yes",
+    ),
+    "asks once for each phase": (
+        RACE, 32, BAR + "for (int k = 0; k < 2; k++) { " + OWN + "auto t = bar.arrive(); if (k) bar.try_wait(std::move(t)); else "
+        "bar.wait(std::move(t)); o[i] = s[31 - i]; __syncthreads(); }", "ask in a loop until it is yes",
+    ),
+    "asks once, and for no copy": (
+        RACE, 32, BAR + "s[i] = x[i]; auto t = bar.arrive(); bar.try_wait(std::move(t)); o[i] = s[31 - i];", "without a __sync",
+    ),
+    "copied to twice": (RACE, 32, BAR + OWN + OWN + "bar.arrive_and_wait();", "to which an asynchronous copy (line 8) is under way"),
     "another's element, without a wait": (
         RACE, 32, BAR + "s[i] = x[i]; auto t = bar.arrive(); o[i] = s[31 - i]; bar.wait(std::move(t));", "without a __sync",
     ),
@@ -201,6 +226,10 @@ WRONG = {
     "its source is written": (RACE, 32, BAR + OWN + "x[i] = 0; bar.arrive_and_wait();", "from which an asynchronous copy"),
     "no commit in a pipeline": (RACE, 32, STAGES.replace("p.producer_commit();", "") .replace("p.consumer_wait();", ""), "'s'["),
     "nobody commits": (DEAD, 32, STAGES.replace("p.producer_commit();", ""), "lacks 32 of its 32 arrivals"),
+    "stages that are never released": (
+        RACE, 32, STAGES.replace("f < k + 2", "f < 2").replace("k < 5", "k < 2").replace("p.consumer_release();", ""),
+        "oldest stage that nobody has released",
+    ),
     "no wait in a pipeline": (RACE, 32, STAGES.replace("p.consumer_wait();", ""), "'s'["),
     "a pipeline's own copy, not waited for": (
         RACE, 32, OURS + "cuda::memcpy_async(s + i, x + i, 4, p); p.producer_commit(); o[i] = s[i];", "its own asynchronous copy",
@@ -242,6 +271,32 @@ def test_a_wrong_kernel_fails_with_its_cause(name: str) -> None:
         run(threads, text)
     assert words in str(caught.value)
     assert caught.value.site.line == LINE
+
+
+def test_a_fault_in_a_function_says_where_the_kernel_calls_it() -> None:
+    before = f"{HEADERS}\n__device__ int take(const float* s, int k) {{ return s[k]; }}\n"
+    before += "__device__ int mirrored(const float* s, int i) {\n    return take(s, 31 - i); }"
+    with pytest.raises(RACE) as caught:
+        body("__shared__ float s[32];\n s[i] = i;\n o[i] = mirrored(s, i);", before=before)
+    assert "line 8, from line 13: __device__ int take" in str(caught.value)
+    assert caught.value.site.line == LINE
+
+
+def test_what_a_phase_lacks_is_told_once_for_all_blocks() -> None:
+    source = f"""{HEADERS}
+    __device__ void meet(barrier& bar) {{
+        bar.arrive_and_wait();
+    }}
+    __global__ void k(float* x) {{
+        __shared__ barrier bar;
+        if (threadIdx.x == 0) init(&bar, 33);
+        __syncthreads();
+        meet(bar);
+    }}"""
+    with pytest.raises(DEAD, match="lacks 1 of its 33 arrivals") as caught:
+        launch(source, "k", 4, 32, np.zeros(32, np.float32))
+    assert str(caught.value).count("lacks") == 1
+    assert "line 9, from line 15" in str(caught.value)
 
 
 @pytest.mark.parametrize(("text", "why"), [

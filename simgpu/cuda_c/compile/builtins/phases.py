@@ -156,6 +156,7 @@ def _group_copy(c: Context, node: CallExpr, used: bool) -> Expr:
 
 _NUMBERS = [types.INT, types.INT]
 _dropping, _by_parity = partial(Phases.arrive, drop=True), partial(Phases.passed, by_parity=True)
+_asked, _asked_by_parity = partial(Phases.passed, once=True), partial(_by_parity, once=True)
 PHASE_FUNCTIONS: dict[str, BuiltinHandler] = {
     name: fenced(handler, behind=False)
     for name, handler in {
@@ -164,8 +165,11 @@ PHASE_FUNCTIONS: dict[str, BuiltinHandler] = {
         "__mbarrier_arrive": _at_barrier(Phases.arrive, types.ULLONG, _NUMBERS, least=0),
         "__mbarrier_arrive_and_drop": _at_barrier(_dropping, types.ULLONG, _NUMBERS, least=0),
         "__mbarrier_expect_tx": _at_barrier(Phases.expect, types.VOID, [types.INT], 1),
-        "__mbarrier_test_wait": _at_barrier(Phases.passed, types.BOOL, [types.ULLONG]),
-        "__mbarrier_test_wait_parity": _at_barrier(_by_parity, types.BOOL, [types.ULLONG]),
+        # Whether a phase is over, by its token or its parity; whoever only asks may ask too early.
+        "__mbarrier_over": _at_barrier(Phases.passed, types.BOOL, [types.ULLONG]),
+        "__mbarrier_over_parity": _at_barrier(_by_parity, types.BOOL, [types.ULLONG]),
+        "__mbarrier_test_wait": _at_barrier(_asked, types.BOOL, [types.ULLONG]),
+        "__mbarrier_test_wait_parity": _at_barrier(_asked_by_parity, types.BOOL, [types.ULLONG]),
         "__memcpy_async_share": _group_copy,
     }.items()
 }

@@ -1,7 +1,8 @@
 // The header cuda/barrier, as CUDA C++ that the interpreter reads: barriers of a block, and copies that they count.
 //
 // A wait is a loop that looks at the barrier, so that threads wait for it as for anything else in memory. Which
-// phase is over, who has arrived and what has come, the interpreter knows (`__mbarrier_...`). Copies have the
+// phase is over, who has arrived and what has come, the interpreter knows (`__mbarrier_...`). Whoever asks once
+// may ask too early (`__mbarrier_test_wait`), and a wait asks until it's over (`__mbarrier_over`). Copies have the
 // alignment that their addresses have; `aligned_size_t` promises one, which changes no value.
 
 namespace cuda {
@@ -19,11 +20,11 @@ template <thread_scope S = thread_scope_system> struct cuda_barrier {
     __device__ void arrive_and_drop() { __mbarrier_arrive_and_drop(&_word); }
     __device__ bool try_wait(arrival_token token) { return __mbarrier_test_wait(&_word, token); }
     __device__ bool try_wait_parity(bool parity) { return __mbarrier_test_wait_parity(&_word, parity); }
-    __device__ void wait(arrival_token token) { while (!__mbarrier_test_wait(&_word, token)) { } }
-    __device__ void wait_parity(bool parity) { while (!__mbarrier_test_wait_parity(&_word, parity)) { } }
+    __device__ void wait(arrival_token token) { while (!__mbarrier_over(&_word, token)) { } }
+    __device__ void wait_parity(bool parity) { while (!__mbarrier_over_parity(&_word, parity)) { } }
     __device__ void arrive_and_wait() {
         arrival_token token = __mbarrier_arrive(&_word, 1, 0);
-        while (!__mbarrier_test_wait(&_word, token)) { } }
+        while (!__mbarrier_over(&_word, token)) { } }
     template <typename D, typename F> __device__ void _copy(D* to, const F* from, size_t bytes, unsigned rank, unsigned of) {
         __memcpy_async_share(to, from, bytes, rank, of, &_word); }
 };

@@ -14,12 +14,12 @@ template <thread_scope S> struct cuda_pipeline {
     __device__ void producer_acquire() {
         cuda_barrier<thread_scope_block>* bar = _empty + _head % _stages;
         bool parity = _head / _stages % 2 == 0;
-        while (!__mbarrier_test_wait_parity(&bar->_word, parity)) { } }
+        while (!__mbarrier_over_parity(&bar->_word, parity)) { } }
     __device__ void producer_commit() { __mbarrier_arrive(&_full[_head % _stages]._word, 1, 0); _head++; }
     __device__ void consumer_wait() {
         cuda_barrier<thread_scope_block>* bar = _full + _tail % _stages;
         bool parity = _tail / _stages % 2;
-        while (!__mbarrier_test_wait_parity(&bar->_word, parity)) { } }
+        while (!__mbarrier_over_parity(&bar->_word, parity)) { } }
     __device__ void consumer_release() { __mbarrier_arrive(&_empty[_tail % _stages]._word, 1, 0); _tail++; }
     template <typename D, typename F> __device__ void _copy(D* to, const F* from, size_t bytes, unsigned rank, unsigned of) {
         __memcpy_async_share(to, from, bytes, rank, of, &_full[_head % _stages]._word); }

@@ -1,11 +1,15 @@
 """Chapter 20's matrix products beside cuBLAS, and its attention beside PyTorch's, on one GPU.
 
     python benchmarks/ladder.py --json ladder.json
+    python benchmarks/ladder.py --model --sizes 256,512,1024
 
 Each rung's values are checked against float64 before it's timed. Then it and cuBLAS (`torch.mm`, TF32 off)
 take turns, and a sample is as many launches as fill 3 ms, between two events. What's printed is the ratio of
 the medians. Attention (heads of 64 and 128, 4,096 long, 4 x 16 of them) stands beside PyTorch's
 memory-efficient kernel in the same way. It needs a GPU and PyTorch.
+
+With `--model` it needs neither: it prints what the simulated H200 takes for each rung beside what the H200
+took (recorded for 256 to 8192), and what the interpreter costs: minutes at 1024, and more above.
 """
 
 from __future__ import annotations
@@ -14,13 +18,14 @@ import argparse
 import json
 import math
 import statistics
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from in_turns import in_turns, medians
 
-from asyncgpu_course.ladder import RUNGS, Rung, attention_launch, attention_source
+from asyncgpu_course.ladder import RUNGS, Rung, attention_launch, attention_source, climb, ms
 
 LENGTH, HEADS = 4096, (4, 16)
 INCLUDES = ("-std=c++17", "-I/usr/local/cuda/include", "-I/usr/local/cuda/include/cccl")
@@ -166,10 +171,21 @@ def attentions(head: int, budget_ms: float) -> dict[str, Any]:
     return {"head": head, "ms": mine, "torch_ms": other, "share": other / mine, "error": errors[0]}
 
 
+def modelled(rungs: list[Rung], n: int) -> None:
+    """Print each rung's time on the simulated H200 beside the H200's."""
+    print("   N rung          model, us   H200, us  ratio  CPU, s")
+    for rung in rungs:
+        begin, real = time.process_time(), 1e3 * ms(rung.label, n)
+        us = climb(rung.label, n).us
+        cpu = time.process_time() - begin
+        print(
+            f"{n:4d} {rung.label:13s} {us:9.1f} {real:10.1f} {us / real:6.2f} {cpu:7.1f}",
+            flush=True,
+        )
+
+
 def main() -> None:
     """Measure what the command line asks for."""
-    import torch
-
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -178,13 +194,20 @@ def main() -> None:
     )
     parser.add_argument("--only", default="", help="rungs by commas; all, if none is given")
     parser.add_argument("--budget", type=float, default=250, help="ms for each pair")
+    parser.add_argument("--model", action="store_true", help="the simulated H200, without a GPU")
     parser.add_argument("--json", type=Path, help="where to write the rows")
     options = parser.parse_args()
-    torch.backends.cuda.matmul.allow_tf32 = False
     only = [name for name in options.only.split(",") if name]
+    rungs = [rung for rung in RUNGS if not only or rung.label in only]
+    if options.model:
+        for n in map(int, options.sizes.split(",")):
+            modelled(rungs, n)
+        return
+    import torch
+
+    torch.backends.cuda.matmul.allow_tf32 = False
     print(torch.cuda.get_device_name(), "torch", torch.__version__)
     rows = list[dict[str, Any]]()
-    rungs = [rung for rung in RUNGS if not only or rung.label in only]
     for n in map(int, options.sizes.split(",")):
         rows += products(rungs, n, options.budget)
     for rung in rungs:

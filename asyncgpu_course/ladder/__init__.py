@@ -103,15 +103,16 @@ def climb(name: str, n: int = 256) -> Any:
     What it computes is compared with NumPy's product.
     """
     here, random = rung(name), np.random.default_rng(n)
-    a, b = (random.normal(size=(n, n)).astype(np.float32) for _ in range(2))
+    kind = np.float16 if name == "tensor" else np.float32
+    a, b = (random.normal(size=(n, n)).astype(kind) for _ in range(2))
     with agt.using("sim"), agt.microscope() as seen:
         kernel = agt.Kernel(here.source, here.name, contract=True)
         given = [agt.h2d(it).sync() for it in (a, b)]
         out = agt.zeros((n, n)).sync()
         borrowed = [it.borrow() for it in (*given, out)]
-        kernel(n, *borrowed, grid=here.grid(n), block=here.block).sync()
+        kernel(n, *borrowed, grid=here.grid(n), block=here.block, shared_mem=here.shared).sync()
         product = agt.d2h(out.borrow()).sync()
-    if not np.allclose(product, a @ b, atol=1e-3):
+    if not np.allclose(product, a.astype(np.float32) @ b, atol=1e-3):
         raise AssertionError(f"{name} computes another product than NumPy")
     return seen[here.name]
 

@@ -763,9 +763,10 @@ def draw_blocks(blocks):
     figure, axes = plt.subplots(figsize=(8, 3.6), layout="constrained")
     for lane, block in enumerate(sorted(range(blocks), key=free.__getitem__)):
         for number, (begin, steps) in enumerate(texts[block]):
-            looks = dict(color=("#e69f00", "#56b4e9")[number % 2], hatch=("", "////")[number % 2])
-            label = {0: "its first text, or third", 1: "its second"}.get(number) if lane == blocks - 1 else None
-            axes.barh(lane, steps, 1, begin, edgecolor="white", linewidth=0.3, label=label, **looks)
+            color, hatch = (("#e69f00", ""), ("#56b4e9", "////"))[number % 2]
+            name = ("its first text, or third", "its second", None)[min(number, 2)]
+            looks = {"color": color, "hatch": hatch, "edgecolor": "white", "linewidth": 0.3}
+            axes.barh(lane, steps, 1, begin, label=name if lane == blocks - 1 else None, **looks)
     axes.set(xlim=(0, max(free)), ylim=(-0.5, blocks - 0.5), xlabel="steps", ylabel="blocks", yticks=[])
     axes.legend(frameon=False, loc="lower right")
     work = sum(free) / blocks / max(free)

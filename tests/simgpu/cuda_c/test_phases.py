@@ -223,6 +223,10 @@ WRONG = {
         DEAD, 64, BROUGHT.replace("wait_parity(k / 2 % 2 == 0)", "wait_parity(1)"), "of 'full'[0] lacks",
     ),
     "ends with a copy under way": (RACE, 32, BAR + OWN, "ends while its asynchronous copy to 's'[0]"),
+    "an arrival before its own copies have come": (
+        RACE, 64, BAR + "if (i < 32) { __pipeline_memcpy_async(s + i, x + i, 4); __pipeline_commit(); (void)bar.arrive(); "
+        "__pipeline_wait_prior(0); } else { bar.wait_parity(0); o[i - 32] = s[63 - i]; }", "without a __sync",
+    ),
     "its source is written": (RACE, 32, BAR + OWN + "x[i] = 0; bar.arrive_and_wait();", "from which an asynchronous copy"),
     "no commit in a pipeline": (RACE, 32, STAGES.replace("p.producer_commit();", "") .replace("p.consumer_wait();", ""), "'s'["),
     "nobody commits": (DEAD, 32, STAGES.replace("p.producer_commit();", ""), "lacks 32 of its 32 arrivals"),

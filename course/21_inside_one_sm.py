@@ -11,7 +11,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 70 minutes, half of them for the three exercises |
+# | Time | 70 minutes, more than half of them for the three exercises |
 # | You need | [02c_tiles](02c_tiles.ipynb). [20b_the_upper_rungs](20b_the_upper_rungs.ipynb) has asynchronous copies at work. The page runs on the simulated device, also if you have a GPU |
 
 # %% id=setup
@@ -107,16 +107,16 @@ def draw_by_warps(**kernels):
 
 # %% id=few-warps
 for warps in (1, 2, 4):
-    print(f"{warps} warps on each SM: {us_of(total, warps):6.1f} µs")
+    print(f"warps on each SM: {warps}, time: {us_of(total, warps):6.1f} µs")
 draw_waits()
 
 # %% [markdown] id=one-warp-text
-# A warp asks for 128 bytes, waits, adds them, and asks again. The adding is so short that you can hardly see it. If there are two warps, one waits beside the other, so the work takes half the time, and with four it takes a quarter. That's the answer to the question above: while one warp waits, *other warps* work. In each clock, the schedulers of an SM pick warps whose numbers have come. It's an event loop made of silicon. Changing from one warp to another costs nothing, because every warp keeps its registers all the time.
+# A warp asks for 128 bytes, waits, adds them, and asks again. If there are two warps, one waits beside the other, so the work takes half the time, and with four it takes a quarter. That's the answer to the question above: while one warp waits, *other warps* work. In each clock, the schedulers of an SM pick warps whose numbers have come. It's an event loop made of silicon. Changing from one warp to another costs nothing, because every warp keeps its registers all the time.
 #
 # An SM of the H200 has room for 64 warps.
 
 # %% id=21-full guess within=0.15
-# How many µs does it take with 64 warps on each SM? (The numbers lie in the L2 cache. There are 17 MB of them, and our model of the cache delivers 3,900 GB/s.)
+# How many µs does it take with 64 warps on each SM? (The numbers are 17 MB, written just now, and the L2 cache has room for 50, so that's where they are. Our model of it delivers 3,900 GB/s.)
 
 # %% id=21-full reveal
 full = us_of(total, 64)
@@ -129,19 +129,25 @@ reveal(
     share=us_of(total, 1) / 64,
     kilobytes=turn * 3900 / SMS,
     warps=turn * 3900 / SMS / 0.128,
+    gain=100 * (1 - full / us_of(total, 32)),
 )
 
 # %% id=21-full told truth=5.1
-# A 64th of the time with one warp would be {share:.1f} µs. But the cache can't deliver that fast, so the curve leaves its straight line and runs along the dashed one. *Where* it leaves is **Little's law**: what has to be under way is the bandwidth times the latency. A turn takes {turn:.3f} µs, and in that time the cache could deliver {kilobytes:.1f} KB to each SM. A warp only has 128 bytes under way, so it takes {warps:.0f} warps to keep the cache busy, and more gain little. (The H200's last cross is below the line, because the line is our model's.)
+# A 64th of the time with one warp would be {share:.1f} µs. But the cache can't deliver that fast, so the curve leaves its straight line and comes down to the dashed one. *Where* it leaves is **Little's law**: what has to be under way is the bandwidth times the latency.
+#
+# {turn:.3f} µs for a turn × 3,900 GB/s / 132 SMs = {kilobytes:.1f} KB under way in each SM
+#
+# A warp only has 128 bytes under way, so {warps:.0f} warps would do if no load ever queued behind another. Close to the limit they do queue. So the curve bends instead of breaking, and going from 32 warps to 64 still saves {gain:.0f} % (on the H200, a third). (The H200's last cross is below the line, because the line is our model's.)
 
 # %% id=full-check tags=asserts
 assert 155 < us_of(total, 1) < 165
 assert us_of(total, 1) / 64 < 0.6 * full
+assert 0.6 * us_of(total, 32) < full < 0.9 * us_of(total, 32)
 
 # %% [markdown] id=four-text
 # ## More from each warp
 #
-# You don't have to have many warps, though. A warp doesn't wait when it *asks* for a number. It waits when it *uses* it. So a warp can ask for four numbers one after the other, and add them up when they've come:
+# You don't have to have many warps, though. A warp doesn't wait when it *asks* for a number. It waits when it *uses* it. So a warp can ask for four numbers one after the other, and add them up when they've come. (Here `n` is a multiple of `4 * threads`. In the exercise it needn't be.)
 
 # %% id=four
 four = agt.Kernel(r"""
@@ -191,12 +197,12 @@ warps = 65_536 // (208 * 256) * 256 // 32
 reveal("21-room", warps, part=warps / 64)
 
 # %% id=21-room told truth=8
-# One block, eight warps, so an eighth of the places is taken. A second block wouldn't fit any more. And this is the kernel that has 98 % of cuBLAS's speed. Each of its threads adds up 128 sums that don't depend on each other, so there's always something that needn't wait. Occupancy is a means. What counts is how much is under way.
+# One block, eight warps, so an eighth of the places is taken. A second block wouldn't fit any more. And this is the kernel that has 98 % of cuBLAS's speed. Each of its threads adds up 128 sums that don't depend on each other, so there's always something that needn't wait. What counts is how much is under way.
 
 # %% [markdown] id=exercise-under-way
 # ### Exercise: four under way
 #
-# `dot` adds up `x[i] * w[i]`. Thread `me` leaves its part in `out[me]`, and all parts together are the result. `n` may be any number. Have at least four numbers of each array under way at once.
+# `dot` adds up `x[i] * w[i]`. Thread `me` leaves its part in `out[me]`, and all parts together are the result. `n` may be any number. The loop below takes one number at a time. Leave it for the rest, and put one before it that has four numbers of each array under way at once.
 
 # %% id=21-under-way starter
 dot = agt.Kernel(r"""
@@ -204,8 +210,9 @@ extern "C" __global__ void dot(int n, const float* x, const float* w, float* out
 {
     int me = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;
     float sum = 0.0f;
+    int i = me;
 #pragma unroll 1
-    for (int i = me; i < n; i += threads) {
+    for (; i < n; i += threads) {
         sum += x[i] * w[i];
     }
     out[me] = sum;
@@ -213,10 +220,7 @@ extern "C" __global__ void dot(int n, const float* x, const float* w, float* out
 """)
 
 # %% id=21-under-way solution
-#   float sum = 0.0f;
-# + int i = me;
-#   #pragma unroll 1
-# - for (int i = me; i < n; i += threads) {
+#   int i = me;
 # +     for (; i + 3 * threads < n; i += 4 * threads) {
 # +         float a = x[i], b = x[i + threads];
 # +         float c = x[i + 2 * threads], d = x[i + 3 * threads];
@@ -224,15 +228,13 @@ extern "C" __global__ void dot(int n, const float* x, const float* w, float* out
 # +         float g = w[i + 2 * threads], h = w[i + 3 * threads];
 # +         sum += a * e + b * f + c * g + d * h;
 # +     }
-# + #pragma unroll 1
-# +     for (; i < n; i += threads) {
 
 # %% id=21-under-way hints
 # Read four numbers of each array into variables before you use the first.
 #
-# The last turn may have fewer than four: let the loop run while `i + 3 * threads < n`, and a second loop do the rest.
+# There may be fewer than four left. The last of the four is `x[i + 3 * threads]`, so let your loop run while `i + 3 * threads < n`.
 #
-# `int i = me; for (; i + 3 * threads < n; i += 4 * threads) { ... } for (; i < n; i += threads) { ... }`
+# `for (; i + 3 * threads < n; i += 4 * threads) { float a = x[i], b = x[i + threads], ... }`, and the same for `w`.
 
 # %% id=21-under-way explanation
 # Compilers often do this for you, with `#pragma unroll 4`. They can't if there's a store in between, as long as they don't know that it leaves alone what's read next.
@@ -243,12 +245,12 @@ check("21-under-way", dot)
 # %% [markdown] id=copies-text
 # ## A copy that's under way by itself
 #
-# A number that's under way needs a register to arrive in. If you want it in a tile in shared memory anyway, that register is a detour. Since Ampere there's a way without: a thread starts an **asynchronous copy** from global to shared memory, and goes on.
+# A number that's under way needs a register to arrive in, even if you want it in shared memory. An **asynchronous copy**, as in 20b, saves that detour: a thread starts it, and goes on.
 #
 # ```c
 # #include <cuda_pipeline.h>
 #
-# // starts a copy of 4, 8 or 16 bytes
+# // starts a copy of 4, 8 or 16 bytes; both addresses are multiples of that
 # __pipeline_memcpy_async(&tile[i], &x[i], sizeof(float));
 # // closes a group of copies
 # __pipeline_commit();
@@ -256,7 +258,7 @@ check("21-under-way", dot)
 # __pipeline_wait_prior(n);
 # ```
 #
-# You've seen all of this before, one floor up. Such a copy is an operation that's been started. Closing a group is like recording an event, and `wait_prior` waits for one of these instead of for everything.
+# You know all this from one floor up. Closing a group is like recording an event, and `wait_prior` waits for one of these instead of for everything.
 
 # %% [markdown] id=groups-text
 # Say a thread starts copies of three tiles, A, B and C, and closes a group behind each. Then it calls `__pipeline_wait_prior(1)`. It does some work, and closes one more group, with nothing in it. Then it calls `__pipeline_wait_prior(1)` again.
@@ -306,7 +308,7 @@ reveal("21-groups", " ".join(after_both), first=" and ".join(after_one))
 # The first wait is for all groups but the last one, so it's for {first}. The empty group counts as well. So at the second wait, "all but the last one" is all three. You'll use that soon: when a loop has nothing more to fetch in its last turns, it closes empty groups, and the number in `wait_prior` can stay the same.
 
 # %% [markdown] id=mistakes-text
-# Asynchronous copies bring a new kind of mistake. A thread that has waited has waited for *its own* copies. If you need what another thread has copied, that thread has to have waited too, and then you have to meet at a barrier. This kernel forgets to meet. On a GPU it would usually come out right anyway. Here it doesn't:
+# Asynchronous copies bring a new kind of mistake. A thread that has waited has waited for *its own* copies. If you need what another thread has copied, that thread has to have waited too, and then you have to meet at a barrier. This kernel forgets to meet. On a GPU it may come out right all the same, which makes the mistake hard to find. Here it's found each time:
 
 # %% id=mistake
 early = agt.Kernel(r"""

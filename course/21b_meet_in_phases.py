@@ -11,7 +11,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 45 minutes, most of them for the three exercises |
+# | Time | 50 minutes, most of them for the three exercises |
 # | You need | [21_inside_one_sm](21_inside_one_sm.ipynb), and futures from [06_await](06_await.ipynb) or [12_async_inside_a_kernel](12_async_inside_a_kernel.ipynb). The page runs on the simulated device, also if you have a GPU |
 
 # %% id=setup
@@ -40,7 +40,7 @@ agt.use("sim")
 #
 # auto token = bar.arrive();         // I've done my part
 # // something that needs nobody
-# bar.wait(std::move(token));        // now everybody has done theirs
+# bar.wait(std::move(token));        // hands the token in; now everybody has done theirs
 # ```
 #
 # Life at such a barrier comes in **phases**. Phase 0 lasts until as many threads have arrived as `init` said. Then everybody who waits for it goes on, and phase 1 begins. The token that `arrive` gives you is a future of the phase in which you arrived.
@@ -52,6 +52,7 @@ def lanes_of(lanes, words, told):
         "work": {"colour": "#56b4e9", "meaning": words[0]},
         "own": {"colour": "#009e73", "meaning": words[1]},
         "wait": {"colour": "#e6e6e6", "hatch": "////", "meaning": "waits"},
+        "phase": {"colour": "#fff7e0"},
     }
     drawn = [
         (name, [LaneBar(a, b, words=said, **looks[kind]) for a, b, kind, said in bars])
@@ -178,6 +179,47 @@ reveal("21b-parity", "on" if agt.d2h(went.borrow()).sync().all() else "waits")
 # %% id=21b-parity told truth=on
 # The running phase is phase 0, and its parity isn't 1. It's as if there had been a phase of parity 1 before the first, and it were over. This sounds like a quirk. You're going to need it in the last exercise.
 
+# %% [markdown] id=count-text
+# Here are 128 threads. Three warps arrive, and the fourth only waits:
+
+# %% id=counted
+counted = agt.Kernel(r"""
+#include <cuda/barrier>
+using barrier = cuda::barrier<cuda::thread_scope_block>;
+
+extern "C" __global__ void counted()
+{
+    __shared__ barrier full;
+    if (threadIdx.x == 0) init(&full, 128);
+    __syncthreads();
+    if (threadIdx.x < 96) {
+        (void)full.arrive();  // (void) says: no token, thank you
+    } else {
+        full.wait_parity(0);
+    }
+}
+""")
+
+# %% id=21b-count guess
+# What happens in `counted`?
+#
+# - `right`: the fourth warp goes on as soon as the other three have been there
+# - `once`: the fourth warp goes on at once
+# - `one`: three warps end, and the fourth is stuck
+# - `all`: all four warps are stuck
+
+# %% id=21b-count reveal
+happened, complaint = "right", ""
+try:
+    counted(grid=1, block=128).sync()
+except agt.errors.DeadlockError as error:
+    complaint = str(error)
+    happened = "one" if "and 31 more threads wait" in complaint else "all"
+reveal("21b-count", happened, lambda: print(complaint))
+
+# %% id=21b-count told truth=one
+# `init` counts arrivals, and not threads of the block. Somebody who waits by parity doesn't arrive, so phase 0 lacks 32 arrivals for ever. On a GPU the kernel would hang without a word. The simulated device notices that nobody is left who could arrive.
+
 # %% [markdown] id=exercise-bring
 # ### Exercise: three bring, one takes
 #
@@ -210,7 +252,7 @@ extern "C" __global__ void bring(const float* x, float* y)
 # - if (me == 0) init(&full, 128);
 # + if (me == 0) init(&full, 96);
 #   shared[me] = x[me];
-# + auto token = full.arrive();
+# + (void)full.arrive();
 # - __syncthreads();
 #   if (me >= 96) {
 # +     full.wait_parity(0);
@@ -218,12 +260,12 @@ extern "C" __global__ void bring(const float* x, float* y)
 # %% id=21b-bring hints
 # Who arrives, and how many are they? That's the number for `init`.
 #
-# Those who bring call `full.arrive()` behind their store, and don't do anything with the token. The fourth warp calls `full.wait_parity(...)`, and doesn't arrive.
+# Those who bring call `(void)full.arrive()` behind their store. The fourth warp calls `full.wait_parity(...)`, and doesn't arrive.
 #
 # It waits for phase 0 to end, so the parity is 0.
 
 # %% id=21b-bring explanation
-# If the count is too large, the phase never ends. If it's too small, it ends before everything is there. Neither shows in the code that waits, so count the arrivals first when such a kernel hangs.
+# If the count is too small, the phase ends before everything is there, and that's a race. Neither this nor a hang shows in the code that waits, so count the arrivals first.
 
 # %% id=21b-bring-check
 check("21b-bring", bring)
@@ -240,29 +282,39 @@ def draw_handover():
     brings += [(5, 7, "work", "2 → A"), (7, 8, "wait", ""), (8, 10, "work", "3 → B")]
     takes = [(0, 2, "wait", ""), (2, 5, "own", "0 from A"), (5, 8, "own", "1 from B")]
     takes += [(8, 11, "own", "2 from A"), (11, 14, "own", "3 from B")]
+    lanes = [("warp 0", brings), ("warp 1", takes)]
+    for name, ends in (("full[A]", (0, 2, 7, 15)), ("empty[A]", (0, 5, 11, 15))):
+        phases = zip(ends, ends[1:])
+        lanes.append((name, [(*at, "phase", f"phase {k}") for k, at in enumerate(phases)]))
     told = "Warp 0 brings packet 0 to place A and packet 1 to B, then waits until warp 1 has used A. "
-    told += "Warp 1 waits for packet 0, and from then on it is never idle."
-    figure, axes, told = lanes_of(
-        [("warp 0", brings), ("warp 1", takes)], ("brings a packet", "uses a packet"), told
-    )
-    for at in (2, 4, 7, 10):
-        axes.plot(at, 0.5, "v", color="#d55e00")
-    for at in (5, 8, 11):
-        axes.plot(at, 0.5, "^", color="#cc79a7")
-    shown(figure, told, "▼ a place is full, ▲ a place is empty. Places are called A and B.")
+    told += "Warp 1 waits for packet 0, and from then on it is never idle. "
+    told += "Phase k of full[A] ends when A has been filled for the k-th time, counted from 0, "
+    told += "and phase k of empty[A] when A has been used for the k-th time."
+    figure, axes, told = lanes_of(lanes, ("brings a packet", "uses a packet"), told)
+    figure.set_figheight(3.2)
+    for marker, colour, times in (("v", "#b04a00", (2, 4, 7, 10)), ("^", "#a0508a", (5, 8, 11, 14))):
+        for k, at in enumerate(times):
+            axes.plot(at, 0.5, marker, color=colour)
+            axes.text(at + 0.15, 0.5, "AB"[k % 2], color=colour, va="center", fontsize=9)
+    axes.set_xlim(0, 14.6)
+    shown(figure, told, "▼ place A or B is full, ▲ it's empty. Below: the phases of A's two barriers.")
 
 # %% id=handover
 draw_handover()
 
 # %% [markdown] id=specialised-text
 # The large kernels of today are built like this. One warp does nothing but start copies, the others do nothing but multiply, and no `__syncthreads()` holds them all up. It's the queue of chapter 11, inside one SM.
+#
+# Two things can go wrong. `full.arrive()` doesn't wait for copies that the thread has started with `__pipeline_memcpy_async`, so it would say "full" while they're still on their way. Such a copy has to be counted itself: with `cuda::memcpy_async(..., full)`, the phase can't end before the copy has. From Hopper on, the TMA, a unit that copies whole tiles, counts its bytes at the barrier. In the exercise, ordinary stores will do.
+#
+# And a thread that waits by parity must never be two phases behind. Phase 2 looks like phase 0 to it, so it would wait once more, perhaps for ever. In a queue this can't happen, because each side waits for the other.
 
 # %% [markdown] id=exercise-handover
 # ### Exercise: hand over
 #
 # Warp 0 brings, and warp 1 adds up. There are `turns` packets of 32 numbers, and two places. In turn k, warp 0 puts packet k into place `k % 2`, once that's empty. Warp 1 adds what's in it, in reverse order, once it's full. The barriers are there. Put the calls where they belong.
 #
-# (Before you type: in which phase of `empty` is a place that nobody has used yet?)
+# (The arrivals of turn k end phase `k / 2` of their barriers. Before you type: with which `p` does `empty[0].wait_parity(p)` let warp 0 pass in turn 0?)
 
 # %% id=21b-handover starter
 handover = agt.Kernel(r"""
@@ -297,11 +349,11 @@ extern "C" __global__ void handover(int turns, const float* x, float* y)
 #   for (int k = 0; k < turns; k++) {
 # +     empty[k % 2].wait_parity(1 - k / 2 % 2);
 #   place[k % 2][lane] = x[k * 32 + lane];
-# + auto token = full[k % 2].arrive();
+# + (void)full[k % 2].arrive();
 #   for (int k = 0; k < turns; k++) {
 # +     full[k % 2].wait_parity(k / 2 % 2);
 #   sum += place[k % 2][31 - lane];
-# + auto token = empty[k % 2].arrive();
+# + (void)empty[k % 2].arrive();
 
 # %% id=21b-handover hints
 # Warp 0 waits for `empty`, and arrives at `full`. Warp 1 waits for `full`, and arrives at `empty`. Nobody waits where it arrives, so there are no tokens: it's `wait_parity`.
@@ -311,7 +363,7 @@ extern "C" __global__ void handover(int turns, const float* x, float* y)
 # Warp 0 waits for the phase before: `empty[k % 2].wait_parity(1 - k / 2 % 2)`. The first time for each place, it goes on at once.
 
 # %% id=21b-handover explanation
-# If the copies themselves arrive at the barrier (`cuda::memcpy_async(&place[k % 2][lane], &x[k * 32 + lane], 4, full[k % 2])` before the `arrive`), warp 0 doesn't even touch the numbers.
+# If the copies themselves arrive at the barrier (`cuda::memcpy_async(&place[k % 2][lane], &x[k * 32 + lane], 4, full[k % 2])` before the `arrive`), the numbers never pass through warp 0's registers.
 
 # %% id=21b-handover-check
 check("21b-handover", handover)
@@ -320,8 +372,8 @@ check("21b-handover", handover)
 # ## Key points
 #
 # - A barrier with phases is a future: `arrive` gives you a token, and `wait` awaits it. In between you can do something else.
-# - Whatever a thread writes before it arrives, the others see once they've waited.
-# - A thread may wait without arriving, by parity, and arrive without waiting. So `init` counts arrivals, and not threads of the block.
+# - Whatever a thread writes before it arrives, the others see once they've waited. Whatever it reads before it arrives, they may then overwrite, and that's what `empty` is for.
+# - A thread may wait without arriving, by parity, and arrive without waiting. So `init` counts arrivals, and not threads of the block. By parity, nobody may be two phases behind.
 # - A queue needs two barriers for each place: one says that it's full, the other that it's empty.
 #
 # If a word is new, look in the [glossary](../docs/glossary.md). That was the last page. If you came all the way from 00: what runs inside an SM, what runs on streams and what runs in Python turned out to be the same few ideas. Start early, wait late, and know who waits for whom.

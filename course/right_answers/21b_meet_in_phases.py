@@ -9,6 +9,6 @@
 # %% id=21b-bring
 # - if (me == 0) init(&full, 96);
 # + if (me == 0) init(&full, 3);
-# - auto token = full.arrive();
+# - (void)full.arrive();
 # + __syncwarp();
 # + if (me % 32 == 0) { auto token = full.arrive(); }

@@ -2,17 +2,12 @@
 
 
 # %% id=21-under-way of=starter cause="a thread waits for memory 64 times, and 16 are enough"
-#   float sum = 0.0f;
-# + int i = me;
-# - for (int i = me; i < n; i += threads) {
 # - sum += x[i] * w[i];
-# + for (; i < n; i += threads) {
-# +     float a = x[i], b = w[i];
-# +     sum += a * b;
+# + float a = x[i], b = w[i];
+# + sum += a * b;
 
 
 # %% id=21-under-way cause="should be"
-#   #pragma unroll 1
 # - #pragma unroll 1
 # - for (; i < n; i += threads) {
 # - sum += x[i] * w[i];

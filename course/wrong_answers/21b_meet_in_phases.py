@@ -68,13 +68,13 @@ extern "C" __global__ void meanwhile(const float* x, float* y)
 
 
 # %% id=21b-handover cause="lacks"
-# - auto token = empty[k % 2].arrive();
+# - (void)empty[k % 2].arrive();
 
 
 # %% id=21b-handover cause="without"
 # - sum += place[k % 2][31 - lane];
-# - auto token = empty[k % 2].arrive();
-# + auto token = empty[k % 2].arrive();
+# - (void)empty[k % 2].arrive();
+# + (void)empty[k % 2].arrive();
 # + sum += place[k % 2][31 - lane];
 
 
@@ -111,8 +111,8 @@ extern "C" __global__ void meanwhile(const float* x, float* y)
 
 # %% id=21b-bring cause="without a __syncthreads() between them"
 # - shared[me] = x[me];
-# - auto token = full.arrive();
-# + auto token = full.arrive();
+# - (void)full.arrive();
+# + (void)full.arrive();
 # + shared[me] = x[me];
 
 
@@ -134,7 +134,7 @@ extern "C" __global__ void meanwhile(const float* x, float* y)
 # %% id=21b-bring of=starter cause="the block meets 2 times"
 # - shared[me] = x[me];
 # + shared[me] = x[me];
-# + auto token = full.arrive();
+# + (void)full.arrive();
 
 
 # %% id=21b-bring of=starter cause="the one who takes should wait there"
@@ -148,5 +148,5 @@ extern "C" __global__ void meanwhile(const float* x, float* y)
 
 
 # %% id=21b-bring cause="who bring and have nobody to wait for"
-# - auto token = full.arrive();
+# - (void)full.arrive();
 # + full.arrive_and_wait();

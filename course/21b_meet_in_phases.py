@@ -81,7 +81,7 @@ def draw_phases():
     words = "needs the others, or is needed", "needs nobody"
     figure, axes, told = lanes_of(lanes, words, told)
     for at, y in zip(ready, range(3)):
-        axes.plot(at, y - 0.42, "v", color="#d55e00")
+        axes.plot(at, y - 0.42, "v", color="#d55e00", clip_on=False)
     axes.axvline(max(ready), color="#d55e00", linestyle="--", zorder=0)
     axes.text(max(ready) - 0.1, -0.62, "phase 0", ha="right", va="bottom", color="#b04a00")
     axes.text(max(ready) + 0.1, -0.62, "phase 1", ha="left", va="bottom", color="#b04a00")

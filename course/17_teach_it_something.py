@@ -5,11 +5,11 @@
 #
 # There's a small language model in this package, and all that it has ever read is this course. Ask it for anything, and it talks about streams. Let's teach it a song. **What does a machine learn in forty steps, and what does it forget?**
 #
-# After this page you can train a layer on the GPU with three short kernels, read the next batch while the last one is being worked on, watch the loss without stopping anything, and take a snapshot of something that doesn't hold still.
+# After this page you can train a layer on the GPU with three short kernels, copy the next batch while the last one is being worked on, say when that pays, and watch the loss without stopping anything.
 #
 # | | |
 # |---|---|
-# | Time | 50 minutes, and 5 for the encore |
+# | Time | 65 minutes, and 25 more for the encores |
 # | You need | [02_streams_and_events](02_streams_and_events.ipynb), [02b_copies_and_chunks](02b_copies_and_chunks.ipynb) and [09_cuda_graphs](09_cuda_graphs.ipynb) |
 
 # %% id=setup
@@ -30,9 +30,10 @@ device
 # %% [markdown] id=talk
 # ## What it knows
 #
-# A language model gets a text and says how likely each token is to come next. (A **token** is a piece of text, and ours knows 512 of them: letters, endings, short words.) So it can go on with whatever you begin. (In the next cell, `slots` makes seats for conversations on the device, here a single one. `seat` writes a prompt into `newcomers`, `admit` takes them to the device, and each `fused_step` says one token. [18_token_by_token](18_token_by_token.ipynb) has the details.)
+# A language model gets a text and says how likely each token is to come next. (A **token** is a piece of text, and ours knows 512 of them: letters, endings, short words.) So it can go on with whatever you begin. The folded cell brings the model to the device and defines `say`, which is all that you need of it today. ([18_token_by_token](18_token_by_token.ipynb) is about how it works.) Try another beginning, too.
 
-# %% id=say
+# %% id=say tags=helpers
+# The model on the device, and `say`.
 made = slots(model, 1).sync()
 word = agt.pinned(1, np.int32)
 step = agt.zip(
@@ -52,7 +53,7 @@ def say(prompt, tokens):
         if token < 0:  # the last one comes as -1 - token
             return print()
 
-
+# %% id=says
 say("A stream is", tokens=11)
 
 # %% [markdown] id=song-text
@@ -157,11 +158,12 @@ check("17-loss", loss)
 # %% [markdown] id=step-text
 # ## A step
 #
-# How should the weights change? For softmax and this loss, the answer is famously short: the gradient of each logit is the probability that the token got, minus 1 for the one that came. Times the features, that's the gradient of the weights. So a step is three kernels.
+# How should the weights change? The **gradient** says how much the loss grows with each number. For a logit it's short: the probability that its token got, minus 1 for the one that came. Say that three tokens got 0.7, 0.2 and 0.1, and the second one came: their gradients are 0.7, -0.8 and 0.1. A step goes against them, so the second logit grows and the others shrink. Times the features, that's the gradient of the weights.
+#
+# So a step is three kernels. You can read `logits` and `learn` below. Between them comes `surprise`, in the folded cell: it's the loss that you've just written, and it leaves the gradients where the logits were. It has a warp for each example, whose lanes find the largest logit and the sum together, by the shuffles of [chapter 12](12_async_inside_a_kernel.ipynb)'s first encore.
 
 # %% id=kernels
 SOURCE = r"""
-#define ALL 0xffffffffu
 // A thread for each example and token.
 extern "C" __global__ void logits(
     int n, int size, int tokens, const float* x, const float* w,
@@ -172,6 +174,25 @@ extern "C" __global__ void logits(
     for (int j = 0; j < size; j++) sum += x[i * size + j] * w[v * size + j];
     l[i * tokens + v] = sum;
 }
+// A thread for each weight: its gradient, and a step of Adam.
+extern "C" __global__ void learn(
+    int n, int size, int tokens, float rate, const float* x, const float* l,
+    float* w, float* mean, float* square) {
+    int j = blockIdx.x * blockDim.x + threadIdx.x, v = j / size, k = j % size;
+    float g = 0.0f;
+    for (int i = 0; i < n; i++) g += l[i * tokens + v] * x[i * size + k];
+    mean[j] = 0.9f * mean[j] + 0.1f * g;
+    square[j] = 0.99f * square[j] + 0.01f * g * g;
+    w[j] -= rate * mean[j] / (sqrtf(square[j]) + 1e-8f);
+}
+"""
+logits = agt.Kernel(SOURCE, "logits", contract=True)
+learn = agt.Kernel(SOURCE, "learn", contract=True)
+
+# %% id=surprise-kernel tags=helpers
+# `surprise`: the loss of a batch, and the gradient of each logit.
+SURPRISE = r"""
+#define ALL 0xffffffffu
 // A warp for each example: its loss, and instead of the logits their gradient.
 extern "C" __global__ void surprise(
     int n, int tokens, const int* right, float* l, float* loss) {
@@ -186,29 +207,16 @@ extern "C" __global__ void surprise(
     for (int v = t; v < tokens; v += 32)
         mine[v] = (expf(mine[v] - most) / sum - (v == right[i])) / n;
 }
-// A thread for each weight: its gradient, and a step of Adam.
-extern "C" __global__ void learn(
-    int n, int size, int tokens, float rate, const float* x, const float* l,
-    float* w, float* mean, float* square) {
-    int j = blockIdx.x * blockDim.x + threadIdx.x, v = j / size, k = j % size;
-    float g = 0.0f;
-    for (int i = 0; i < n; i++) g += l[i * tokens + v] * x[i * size + k];
-    mean[j] = 0.9f * mean[j] + 0.1f * g;
-    square[j] = 0.99f * square[j] + 0.01f * g * g;
-    w[j] -= rate * mean[j] / (sqrtf(square[j]) + 1e-8f);
-}
 """
-N, (TOKENS, SIZE) = 32, weights.shape
-logits, surprise, learn = (
-    agt.Kernel(SOURCE, name, contract=True) for name in ("logits", "surprise", "learn")
-)
+surprise = agt.Kernel(SURPRISE, "surprise", contract=True)
 
 # %% [markdown] id=arrays-text
-# `learn` doesn't follow the gradient itself, but a running mean of it, divided by how much it usually is. That's **Adam** (without its correction for the first steps), and it needs two more numbers for each weight.
+# `learn` doesn't follow the gradient itself, but a running mean of it, divided by how much it usually is. That's **Adam** (without its correction for the first steps), and it needs two more numbers for each weight. (`contract=True` lets the compiler make one instruction of a product and a sum, as `nvcc` does.)
 #
 # A batch is 32 places of the song, drawn at random: their features and what came next. There are two arrays on the device for each of these, and you'll see why.
 
 # %% id=arrays
+N, (TOKENS, SIZE) = 32, weights.shape
 new = {"l": (N, TOKENS), "loss": 1, "mean": (TOKENS, SIZE), "square": (TOKENS, SIZE)}
 a = {name: agt.zeros(shape, name=name).sync() for name, shape in new.items()}
 xs = [agt.zeros((N, SIZE), name=f"x{i}").sync() for i in range(2)]
@@ -260,8 +268,9 @@ def in_turn(given, told=None):
     stream.synchronize()
 
 
+six = list(batches(6))
 with agt.record() as turns:
-    in_turn(list(batches(6)))
+    in_turn(six)
 turns = turns.from_first(turns.device_spans)
 turns.plot(
     title="Six batches, in turn",
@@ -326,7 +335,7 @@ turn_us = float(np.mean(np.diff(begun)))
 print(f"In turn, a batch takes {turn_us:.1f} µs: its copies {copy_us:.1f} of these.")
 
 # %% id=17-ahead-us guess
-# With the next batch read ahead as in the exercise, how long does a batch take?
+# With the next batch read ahead as in the exercise, how long does a batch of our song take?
 #
 # - `shorter`: as long as its step, because the copies are hidden
 # - `same`: as before
@@ -350,8 +359,16 @@ with agt.record() as ahead:
 ahead = ahead.from_first(ahead.device_spans)
 work = sorted(ahead.find("learn") or ahead.find("training step"), key=lambda s: s.end)
 ahead_us = float(np.mean([b.end - a.end for a, b in pairwise(work)]))
+
+
+def first_three(trace):
+    ends = sorted(s.end for s in trace.find("learn") or trace.find("training step"))
+    begin = min(span.start for span in trace)
+    return trace.between(begin, ends[2]) if len(ends) > 2 else trace
+
+
 picture = agt.compare_timelines(
-    [turns, ahead],
+    [first_three(turns), first_three(ahead)],
     ["in turn", "the next batch read ahead"],
     lanes=("host", "streams"),
 )
@@ -361,7 +378,7 @@ calls = sum(s.kind == "call" for s in ahead) / 6
 reveal("17-ahead-us", verdict, picture, us=ahead_us, was=turn_us, calls=calls)
 
 # %% id=17-ahead-us lesson
-# Above, one stream has both copies and kernels. Below, one has the copies and the other the kernels, and both have gaps. The host has hardly any.
+# Three batches. Above, one stream has copies and kernels. Below, "other" has the copies and "stream" the kernels, and both have gaps. The host has hardly any.
 
 # %% id=17-ahead-us told truth=longer
 # {us:.0f} µs instead of {was:.0f}. Everything may overlap now, and nothing does. In turn, Python was just ahead of the device. Now it makes {calls:.0f} calls for a batch, four of them for events, and by the time it has asked for the next copy, the kernels before it are over.
@@ -369,12 +386,38 @@ reveal("17-ahead-us", verdict, picture, us=ahead_us, was=turn_us, calls=calls)
 # %% [markdown] id=ahead-read
 # ### When does it pay?
 #
-# When a step takes longer than Python needs to ask for it, as in the exercise, and as in all training of large models. The kernels of ours are over in 17 µs, less than half of the time that Python needs for a batch read ahead, so we'll train in turn. Look at the host's lane before you hide a copy: if it's full, what you need is fewer calls.
+# When a step takes longer than Python needs to ask for it, as in the exercise, and as in all training of large models. The kernels of ours are over in 17 µs, less than half of the time that Python needs for a batch read ahead. (All this is in our model; we haven't measured it on a GPU.) So look at the host's lane before you hide a copy. If it's full, you need fewer calls, and you know how to get them: put the copies into the graph, too.
+
+# %% id=one-call
+race = [fetch(six[0], 0)]
+for number in range(5):
+    after = 1 - number % 2
+    race.append(agt.overlap(training_step(1 - after), fetch(six[number + 1], after)))
+race.append(training_step(1))
+launch = agt.zip(*race).graph_on(stream).launch()
+with agt.record() as once:
+    launch.sync_on(stream)
+once = once.from_first(once.device_spans)
+once_us = max(s.end for s in once.device_spans) / 6
+print(f"In one launch, a batch takes {once_us:.1f} µs.")
+once.plot(
+    title="Six batches, each copied beside the step before it, in one launch",
+    lanes=("host", "engines"),
+    lesson="Copies above, kernels below, with hardly a gap between steps.",
+)
+
+# %% id=one-call-check tags=asserts
+if device.simulated:
+    assert once_us < 0.7 * turn_us < turn_us < ahead_us
+    assert sum(mean_of(name) for name in ("logits", "surprise", "learn")) < 17.5
+
+# %% [markdown] id=one-call-read
+# That's reading ahead as we wanted it. The graph remembers where the batches lie, so the next six have to be written into the same pinned arrays, once it's done.
 
 # %% [markdown] id=live
 # ## Forty steps
 #
-# Now let it learn, from the start again, since we've trained it a little by measuring. To watch the loss, somebody has to bring it to the host, and whoever waits for it stops everything. So each fifth step has its loss copied to a place of its own, and while that's on its way, the next steps are already in the queue. Python draws the loss of five steps ago.
+# Now let it learn, from the start again, since we've trained it a little by measuring, and in turn, so that we can look in between. To watch the loss, somebody has to bring it to the host, and whoever waits for it stops everything. So each fifth step has its loss copied to a place of its own, and while that's on its way, the next steps are already in the queue. Python draws the loss of five steps ago.
 
 # %% id=train
 start = {"mean": a["mean"], "square": a["square"], "w": weights}
@@ -386,7 +429,7 @@ for name, array in start.items():
 at = {}  # the losses on the host, by step, each with an event behind its copy
 
 
-def draw(number):
+def watch(number):
     """Enqueue the copy of this step's loss, and draw the one of five steps ago."""
     if number % 5 == 0:
         out = agt.pinned(1)
@@ -403,7 +446,7 @@ def late(number):
     print(f"step {number:2}  {float(out[0]):5.2f}  {'#' * round(4 * float(out[0]))}")
 
 
-in_turn(batches(41), draw)  # one more, whose loss tells what forty have taught it
+in_turn(batches(41), watch)  # one more, whose loss tells what forty have taught it
 late(40)
 
 # %% [markdown] id=sing-text
@@ -422,7 +465,7 @@ if device.simulated:
 # %% [markdown] id=exercise-live
 # ### Exercise: drawn live
 #
-# `step()` describes a step, and `loss` is a device array with one number, which each step overwrites. Write `watched`: `rounds` times `every` steps, and after each round `draw(number)` with the loss at its end, a `float`. The device may never wait for `draw`: when you draw the loss of a round, the next round is already in the queue.
+# `step()` describes a step, and `loss` is a device array with one number, which each step overwrites. Write `watched`: `rounds` times `every` steps, and for each round `draw(value)`, whose `value` is the loss at its end, a `float`. The device may never wait for `draw`: when you draw the loss of a round, the next round is already in the queue.
 
 # %% id=17-live starter
 def watched(step, loss, rounds, every, stream, draw):
@@ -460,6 +503,111 @@ def watched(step, loss, rounds, every, stream, draw):
 
 # %% id=17-live-check
 check("17-live", watched)
+
+# %% [markdown] id=forgotten
+# ## What did it forget?
+#
+# It sings. Here is a sentence of the course that it knew by heart. We measure how surprised it is by that, before the song and after it.
+
+# %% id=known
+sentence = (
+    "A stream is a queue for the device. "
+    "op.async_on(stream) puts an operation into it"
+)
+known = [0, *model.encode(sentence)]
+known_features = agt.data.reference_features(model, known[:-1]).astype(np.float32)
+known_right = np.array(known[1:])
+knew = in_numpy(first_w, known_features, known_right)
+print(f"Before: {knew:.2f} on the course, {before:.1f} on the song.")
+
+# %% id=17-forgot guess
+# After forty steps on nothing but the song: what's its loss on this sentence?
+#
+# - `kept`: as before, since nobody touched what it knew
+# - `some`: up to 2
+# - `half`: 2 to 6.24
+# - `gone`: more than somebody who knows nothing
+
+# %% id=17-forgot reveal
+after_w = agt.d2h(weights.borrow()).sync()
+after, forgot = in_numpy(after_w, features, right), in_numpy(after_w, known_features, known_right)
+bounds = {"kept": knew + 0.1, "some": 2, "half": 6.24}
+verdict = next((name for name, most in bounds.items() if forgot < most), "gone")
+reveal("17-forgot", verdict, song=after, known=forgot)
+
+# %% id=17-forgot told truth=half
+# {known:.1f}, and on the song it's {song:.2f}. Nobody told the layer to keep anything. Its rows are shared by all that it says, and each step moved them to where the song wants them. What the layers before it know is all still there, but the last one has half forgotten how to say it. (People who fine-tune a model mix in some of what it knew, or train so little of it that it can't forget much.)
+
+# %% [markdown] id=key-points
+# ## Key points
+#
+# - Loss is surprise. A model that's sure and wrong has more of it than one that knows nothing.
+# - A training step is a fixed list of kernels, so it's a graph. The batch changes from step to step, so it's copied to the same place before each launch.
+# - Read ahead: two arrays and two events let the next batch travel while this one is being worked on. It pays when a step takes longer than Python's calls. If it doesn't, put the copies into the graph.
+# - Watch one round late. Each number that you look at needs a place of its own until you've looked.
+# - A model learns what you show it, and forgets what you don't.
+#
+# **Next:** [18_token_by_token](18_token_by_token.ipynb) makes it talk faster.
+
+# %% id=score
+score("17")
+
+# %% id=progress
+progress("17")
+
+# %% [markdown] id=encores
+# ## Encores
+#
+# *For another day: a copy of something that doesn't hold still, a rate that falls, and how the whole model was trained.*
+
+# %% [markdown] id=snapshot
+# ### Keep a copy
+#
+# Had we only kept a copy of what it knew! People who train for weeks take a **snapshot** of the weights now and then. But the weights don't hold still: while a copy is on its way to the host, the next step already changes them, and what arrives is half old and half new. It looks fine. It just isn't a model that ever existed.
+
+# %% id=snapshot-race
+with agt.using("sim"):
+    here, there = agt.create_stream(), agt.create_stream()
+    w, saved = agt.ones(4096, name="w").sync(), agt.pinned(4096)
+    agt.d2h(w.borrow(), out=saved).async_on(there)
+    try:
+        agt.relu(4096, w.borrow(), w.borrow().partition(256)).async_on(here)
+    except agt.errors.StreamRaceError as error:
+        print(error)
+
+# %% [markdown] id=exercise-snapshot
+# ### Exercise: a snapshot
+#
+# `step()` changes `weights`. Write `train`: `every` steps, then a snapshot into the first of the pinned arrays `hosts`, then again `every` steps, and so on, until all are full. Each holds the weights as they were at its moment. Steps run on `stream`, and copies to the host on `other`. There's one array `spare` on the device, as large as the weights. No step waits for a copy to the host, unless the next snapshot already needs `spare`. Return when all is done.
+
+# %% id=17-snapshot starter
+def train(step, weights, spare, hosts, every, stream, other):
+    for host in hosts:
+        for _ in range(every):
+            step().async_on(stream)
+        agt.d2h(weights.borrow(), out=host).async_on(other)
+    stream.synchronize()
+    other.synchronize()
+
+# %% id=17-snapshot solution
+# - agt.d2h(weights.borrow(), out=host).async_on(other)
+# + stream.wait_event(other.record())
+# + agt.memcpy(spare.borrow(), weights.borrow()).async_on(stream)
+# + other.wait_event(stream.record())
+# + agt.d2h(spare.borrow(), out=host).async_on(other)
+
+# %% id=17-snapshot hints
+# A copy within the device is short. Let it stand between two steps on `stream`, and copy *that* to the host.
+#
+# `spare` is used again and again: the next copy into it has to wait until the one to the host is done.
+#
+# In each round: the steps; `stream.wait_event(other.record())`; the copy into `spare`; `other.wait_event(stream.record())`; the copy to the host on `other`.
+
+# %% id=17-snapshot explanation
+# The steps only wait for the short copy, and, if snapshots come faster than the road can carry them, for `spare`. With more spares they'd wait later.
+
+# %% id=17-snapshot-check
+check("17-snapshot", train)
 
 # %% [markdown] id=rate-text
 # ### A rate on a list
@@ -500,118 +648,13 @@ def falling(make, rates, stream):
 # %% id=17-rate-check
 check("17-rate", falling)
 
-# %% [markdown] id=forgotten
-# ## What did it forget?
-#
-# It sings. Here is a sentence of the course that it knew by heart. We measure how surprised it is by that, before the song and after it.
-
-# %% id=known
-sentence = (
-    "A stream is a queue for the device. "
-    "op.async_on(stream) puts an operation into it"
-)
-known = [0, *model.encode(sentence)]
-known_features = agt.data.reference_features(model, known[:-1]).astype(np.float32)
-known_right = np.array(known[1:])
-knew = in_numpy(first_w, known_features, known_right)
-print(f"Before: {knew:.2f} on the course, {before:.1f} on the song.")
-
-# %% id=17-forgot guess
-# After forty steps on nothing but the song: what's its loss on this sentence?
-#
-# - `kept`: as before, since nobody touched what it knew
-# - `some`: up to 2
-# - `half`: 2 to 6.24
-# - `gone`: more than somebody who knows nothing
-
-# %% id=17-forgot reveal
-after_w = agt.d2h(weights.borrow()).sync()
-after, forgot = in_numpy(after_w, features, right), in_numpy(after_w, known_features, known_right)
-bounds = {"kept": knew + 0.1, "some": 2, "half": 6.24}
-verdict = next((name for name, most in bounds.items() if forgot < most), "gone")
-reveal("17-forgot", verdict, song=after, known=forgot)
-
-# %% id=17-forgot told truth=half
-# {known:.1f}, and on the song it's {song:.2f}. Nobody told the layer to keep anything. Its rows are shared by all that it says, and each step moved them to where the song wants them. What the layers before it know is all still there, but the last one has half forgotten how to say it. (People who fine-tune a model mix in some of what it knew, or train so little of it that it can't forget much.)
-
-# %% [markdown] id=snapshot
-# ### Keep a copy
-#
-# Had we only kept a copy! People who train for weeks take a **snapshot** of the weights now and then. But the weights don't hold still: while a copy is on its way to the host, the next step already changes them, and what arrives is half old and half new. It looks fine. It just isn't a model that ever existed.
-
-# %% id=snapshot-race
-with agt.using("sim"):
-    here, there = agt.create_stream(), agt.create_stream()
-    w, saved = agt.ones(4096, name="w").sync(), agt.pinned(4096)
-    agt.d2h(w.borrow(), out=saved).async_on(there)
-    try:
-        agt.relu(4096, w.borrow(), w.borrow().partition(256)).async_on(here)
-    except agt.errors.StreamRaceError as error:
-        print(error)
-
-# %% [markdown] id=exercise-snapshot
-# ### Exercise: a snapshot
-#
-# `step()` changes `weights`. Write `train`: `every` steps, then a snapshot into the first of the pinned arrays `hosts`, then again `every` steps, and so on, until all are full. Each holds the weights as they were at its moment. Steps go to `stream`, and no step waits for a copy to the host: these go to `other`. There's one array `spare` on the device, as large as the weights. Return when all is done.
-
-# %% id=17-snapshot starter
-def train(step, weights, spare, hosts, every, stream, other):
-    for host in hosts:
-        for _ in range(every):
-            step().async_on(stream)
-        agt.d2h(weights.borrow(), out=host).async_on(other)
-    stream.synchronize()
-    other.synchronize()
-
-# %% id=17-snapshot solution
-# - agt.d2h(weights.borrow(), out=host).async_on(other)
-# + stream.wait_event(other.record())
-# + agt.memcpy(spare.borrow(), weights.borrow()).async_on(stream)
-# + other.wait_event(stream.record())
-# + agt.d2h(spare.borrow(), out=host).async_on(other)
-
-# %% id=17-snapshot hints
-# A copy within the device is short. Let it stand between two steps on `stream`, and copy *that* to the host.
-#
-# `spare` is used again and again: the next copy into it has to wait until the one to the host is done.
-#
-# In each round: the steps; `stream.wait_event(other.record())`; the copy into `spare`; `other.wait_event(stream.record())`; the copy to the host on `other`.
-
-# %% id=17-snapshot explanation
-# The steps only wait for the short copy, and, if snapshots come faster than the road can carry them, for `spare`. With more spares they'd wait later.
-
-# %% id=17-snapshot-check
-check("17-snapshot", train)
-
-# %% [markdown] id=key-points
-# ## Key points
-#
-# - Loss is surprise. A model that's sure and wrong has more of it than one that knows nothing.
-# - A training step is a fixed list of kernels, so it's a graph. What changes from step to step (the batch, the rate) lies at a fixed place, and is put there before the launch.
-# - Read ahead: two arrays and two events let the next batch travel while this one is being worked on. It pays when a step takes longer than Python's calls.
-# - Watch one round late. Each number that you look at needs a place of its own until you've looked.
-# - What changes all the time leaves as a snapshot: a short copy within the device, and then a long one that nobody waits for.
-# - A model learns what you show it, and forgets what you don't.
-#
-# **Next:** [18_token_by_token](18_token_by_token.ipynb) makes it talk faster.
-
-# %% id=score
-score("17")
-
-# %% id=progress
-progress("17")
-
-# %% [markdown] id=encores
-# ## Encores
-#
-# *How the whole model was trained.*
-#
+# %% [markdown] id=curve
 # ### A curve that turns
 #
 # `tools/train_language_model.py` trained all layers in 9,000 steps, on the pages that you have read. Some of the text was set aside, and the model never saw it. The package has the recorded curve.
 
 # %% id=17-turn guess within=0.5
-# After 300 steps, the loss was 3.2 on the text it learned from and 3.5 on the text set aside. After 1,500, the first was 0.6. At which of the 9,000 steps was the second the smallest? (The curve has a point every 300 steps, and a neighbour is near enough.)
+# After 300 steps, the loss was 3.2 on the text it learned from and 3.5 on the text set aside. After 1,500, the first was 0.6. At which of the 9,000 steps was the second the smallest? The curve has a point every 300 steps.
 
 # %% id=17-turn reveal
 number, seen, aside = model.curve.T

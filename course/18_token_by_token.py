@@ -5,11 +5,11 @@
 #
 # Somewhere in this package sleeps a language model that has read nothing but this course. You're about to wake it, and it will talk. Slowly, at first. **How fast can a machine say one word after the other, if it needs each word to find the next?**
 #
-# After this page you can drive a small language model in seven ways, say where the microseconds of a token go, know what its memory saves and costs, and keep two conversations from ruining each other.
+# After this page you can drive a small language model in seven ways, say where the microseconds of a token go, choose the quickest way for one person and for a hundred, and know what a model's memory saves and costs.
 #
 # | | |
 # |---|---|
-# | Time | 60 minutes |
+# | Time | 65 minutes, and 20 more for the encores |
 # | You need | [07_async_mlp](07_async_mlp.ipynb), [09_cuda_graphs](09_cuda_graphs.ipynb) and, for `while`, [11b_without_a_barrier](11b_without_a_barrier.ipynb) |
 
 # %% id=setup
@@ -78,7 +78,7 @@ for token in by_python(seated("A GPU", last=14)):
     print(model.vocabulary[token], end="|", flush=True)
 
 # %% [markdown] id=fairy-text
-# It talks like the course, because it knows large parts of it by heart: it was trained on purpose until it did. (The first tokens are your own prompt, which it has to read before it can go on.) Now ask it for a fairy tale. Change the prompt, too, and the seed.
+# It talks like the course, because it was trained until it knew large parts by heart. (The first tokens are your own prompt, which it has to read before it can go on. It reads them one by one; systems that serve large models read a whole prompt at once.) Now ask it for a fairy tale. Change the prompt, too, and the seed.
 
 # %% id=fairy
 for token in by_python(seated("Once upon a time", last=13)):
@@ -87,7 +87,9 @@ for token in by_python(seated("Once upon a time", last=13)):
 # %% [markdown] id=where
 # ## Where does the time go?
 #
-# How many launches is one token? There's one that looks up what's known of the token and of its place. Each of the three layers takes seven: two that normalise, four products of a matrix and a vector, and the attention. Three more turn the result into chances and draw.
+# How many launches is one token? There's one that looks up what's known of the token and of its place. Each of the three layers takes seven: two that normalise, four products of a matrix and a vector, and the attention. One more normalises, one makes a number for each token that might come, and one draws.
+#
+# We'll measure several ways to say the same eight tokens. The folded cell has `rung(name, build)` for that: it seats somebody, has the text said, and leaves the µs a token in `us[name]` and the timeline in `traces[name]`. Seating and capturing aren't counted.
 
 # %% id=rung tags=helpers
 STEPS, PROMPT = 8, "A stream is"
@@ -159,7 +161,7 @@ if device.simulated:
 # %% [markdown] id=exercise-say
 # ### Exercise: words as they come
 #
-# You know the cure. `step()` describes a step, and always the same one. `token` is a device array of one `int32`: the token that was said, the last one again as `-1 - token`. Write `say`: it calls `tell(token)` for each token, the last one included, as soon as it's there, and before the next step is launched. Capture once, and let one launch and one wait do for each token.
+# You know the cure. `step()` describes a step, and always the same one. `token` is a device array of one `int32`: the token that was said, the last one again as `-1 - token`. Write `say`: it calls `tell` with each token as soon as it's there, and before the next step is launched. The last one is told, too, and as the token that it is, not as `-1 - token`. Capture once, and let one launch and one wait do for each token.
 
 # %% id=18-say starter
 def say(step, token, stream, tell):
@@ -263,13 +265,15 @@ picture = agt.compare_timelines(
     ["asked after each token", "queued", "a while node"],
     lanes=("host", "streams"),
 )
-reveal("18-order", " ".join(sorted(ways, key=ways.get)), picture, in_numbers)
+last = [span for span in tokens_of("graph").device_spans if span.kind in ("kernel", "d2h")]
+carried = last[-1].end - last[-2].end if len(last) > 1 else 0.0
+reveal("18-order", " ".join(sorted(ways, key=ways.get)), picture, in_numbers, us=carried)
 
 # %% id=18-order lesson
 # Two tokens. Asked, there's a copy and a gap behind each. Queued, there's none. With a while node, the two steps have one more bar between them: the node looks whether to go on.
 
 # %% id=18-order told truth="queued while asked"
-# Nothing beats a full queue, since nobody asks anything. (It's the same order on an H200: 51, 55 and 67 µs a token, on 29 November 2026.) But it runs all steps that you've put there, wanted or not, and a text ends when it ends. A `while` node asks, too. It asks somebody who sits next door.
+# Nothing beats a full queue, since nobody asks anything, and no word is carried to the host either. (The copy and the gap before it are {us:.0f} µs of what asking costs here; the rest is the host. The order is the same in our table of an H200 below.) But a queue runs all steps that you've put there, wanted or not, and a text ends when it ends. A `while` node asks, too. It asks somebody who sits next door.
 
 # %% id=order-check tags=asserts
 if device.simulated:
@@ -308,7 +312,7 @@ check("18-while", whole)
 # %% [markdown] id=fuse
 # ### Fewer kernels
 #
-# In a graph the gaps are short. But so are the kernels, and each takes some 2 µs, however little it does. So it helps to have fewer of them: `made.fused_step()` says the same in 18 instead of 25. Each warp that multiplies finds the mean and the variance itself, so nobody has to normalise first. It computes more, and is over sooner.
+# In a graph the gaps are short. But so are the kernels, and each takes some 2 µs, however little it does. So it helps to have fewer of them: `made.fused_step()` says the same in 18 instead of 25. Each warp that multiplies finds the mean and the variance itself, so the seven kernels that only normalise go. It computes more, and is over sooner.
 
 # %% id=fused-rung
 rung("fused", lambda made: by_device(made, made.fused_step()))
@@ -317,7 +321,7 @@ print(f"while: {us['while']:.1f} µs a token, fused: {us['fused']:.1f}")
 # %% [markdown] id=one-kernel
 # ## One kernel
 #
-# So fewer kernels are faster. Why not just one? `made.talk()` is a single launch for the whole text. One block takes the conversation, runs through all layers with barriers in between, draws a token, and begins again, until the text is over. There's no launch, no gap, and no host. From layer to layer, the token stays in shared memory, and only what later tokens need of it goes out to global memory.
+# Let's take that to its end. `made.talk()` is a single launch for the whole text. One block takes the conversation, runs through all layers with barriers in between, draws a token, and begins again, until the text is over. There's no launch, no gap, and no host. From layer to layer, the token stays in shared memory, and only what later tokens need of it goes out to global memory.
 
 # %% id=18-talk guess
 # How long does a token take in one kernel, compared with the fused steps above?
@@ -358,31 +362,33 @@ if device.simulated:
 # %% [markdown] id=crowd
 # ## On an H200, and in company
 #
-# This is what a token took one NVIDIA H200, for a single conversation (29 November 2026, medians of 15 runs of 64 tokens, `benchmarks/tokens.py`). PyTorch has the same weights, and says the same texts. (That host was slow: in another run, Python's row took 418 µs and the prepared one 101, and our others the same within 4.)
+# This is what a token took one NVIDIA H200, for a single conversation, on 29 November 2026: medians of 15 runs of 64 tokens by `benchmarks/tokens.py`. PyTorch has the same weights, and says the same texts. A row that's **bold** depends on Python more than on the GPU, and that host was slow: two others took 418 and 571 µs for our steps by Python, and 101 and 112 for prepared ones. PyTorch ran on this host only.
 #
 # | | µs |
 # |---|---|
-# | PyTorch, eager | 1,784 |
-# | our steps, described anew by Python | 1,042 |
-# | PyTorch, `torch.compile` with `reduce-overhead` | 298 |
-# | PyTorch, as a CUDA graph | 174 |
-# | prepared | 141 |
+# | **PyTorch, eager** | 1,784 |
+# | **our steps, described anew by Python** | 1,042 |
+# | **PyTorch, `torch.compile` with `reduce-overhead`** | 298 |
+# | PyTorch, as a CUDA graph, asked | 174 |
+# | **prepared** | 141 |
 # | a graph, and the host asks after each token | 69 |
 # | a graph with a `while` node | 54 |
-# | the same, fused | 47 |
+# | a graph, queued | 51 |
+# | a `while` node, fused | 47 |
 # | one kernel | 99 |
 
 # %% [markdown] id=h200-token
-# And this is what it looks like there, four tokens by Python and four by a graph that's asked after each. (These are another run's, under a profiler: some 800 µs a token by Python, and 110 by the graph.)
+# And this is what it looks like there, a token by Python and four by a graph that's asked after each. A profiler was watching, which makes every call longer. So look at the shape, and take the times from the table.
 
 # %% id=h200-token-run
-recorded = [
+python, graph = (
     agt.Trace.load_recording(name).from_first()
     for name in ("18_token_by_python", "18_token_by_token")
-]
+)
+done = [span.end for span in python.device_spans if span.kind == "d2h"]
 agt.compare_timelines(
-    recorded,
-    ["By Python", "By a graph"],
+    [python.between(done[0], done[1]).from_first(), graph],
+    ["By Python: one token", "By a graph: four tokens"],
     lanes=("host", "streams"),
     lesson="Above, Python describes a step, which leaves no bar, and then makes "
     "26 calls. Below, it's a call and a wait for each token.",
@@ -399,18 +405,16 @@ H200 = {  # us for a token of all slots
     "a while node": (54.4, 58.8, 72.1, 126.7),
     "fused, a while node": (46.9, 50.4, 71.9, 161.5),
     "one kernel": (98.9, 101.2, 103.6, 104.1),
-    "PyTorch, a graph": (174.0, 678.1, 255.3, 371.1),
 }
 
 
 def draw_crowd():
     """What a token of all slots takes, by the number of slots."""
     figure, axes = plt.subplots(figsize=(8, 4), layout="constrained")
-    for (name, times), marker in zip(H200.items(), "osD^v"):
+    for (name, times), marker in zip(H200.items(), "osD^"):
         axes.plot(SLOTS, times, marker=marker, label=name)
-    axes.set(xscale="log", yscale="log", xlabel="conversations", ylabel="µs a step")
+    axes.set(xscale="log", xlabel="conversations (logarithmic)", ylabel="µs a step", ylim=(0, 170))
     axes.set_xticks(SLOTS, SLOTS)
-    axes.set_yticks([50, 100, 200, 500], [50, 100, 200, 500])
     axes.minorticks_off()
     axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
     told = [f"{name}: {', '.join(f'{t:.0f}' for t in times)}" for name, times in H200.items()]
@@ -426,7 +430,7 @@ first = next((n for n, name in zip(SLOTS, quickest) if name == "one kernel"), 0)
 reveal("18-cross", first, draw_crowd)
 
 # %% id=18-cross told truth=128
-# A lone block takes as long as 128 of them, each on an SM of its own, so its line is flat. The others fill up, and something else turns around: fused steps are ahead for one conversation, and behind for 128. Each warp works the mean out anew, and by then somebody has to do that work. **Computing more to launch less pays only while the machine is idle.** (We measured PyTorch's peak at eight, and didn't look into it.)
+# A lone block takes as long as 128 of them, each on an SM of its own, so its line is flat. The others fill up, and something else turns around: fused steps are ahead for one conversation, and behind for 128. Each warp works the mean out anew, and by then somebody has to do that work. **Computing more to launch less pays only while the machine is idle.**
 
 # %% id=crowd-check tags=asserts
 assert quickest == ["fused, a while node"] * 2 + ["fused, a while node", "one kernel"]
@@ -467,22 +471,87 @@ without = sum(now + 1 for now in range(64))
 reveal("18-kept", without, draw_kept)
 
 # %% id=18-kept told truth=2080
-# Token by token that's 1 + 2 + 3 + ... + 64. With a cache it's 64. The triangle becomes its edge, and what it costs is memory.
+# Token by token that's 1 + 2 + 3 + ... + 64. With a cache it's 64. The triangle becomes its edge, and what it costs is memory. (That's work, and not time: an idle GPU takes hardly longer for a few more tokens.)
 
 # %% [markdown] id=memory-cost
 # ### What it costs
 #
-# A key and a value of 128 floats each, in three layers, are 3 KB for each token of each conversation. That's nothing, until you have 70 layers, 8,192 floats and a thousand people. The memory of a GPU that serves a large model is mostly other people's keys and values, and which of them to keep is what its engineers argue about.
+# A key and a value of 128 floats each, in three layers, are 3 KB for each token of each conversation. That's nothing. Now take 70 layers of 8,192 floats, and a thousand people with a thousand tokens each:
 
 # %% id=memory-numbers
 keys = model.layers * 2 * model.size * 4
 weights = sum(w.nbytes for w in model.weights.values())
-print(f"{keys:,} bytes a token, {weights / 1e6:.1f} MB of weights")
-print(f"From {weights // keys + 1:,} tokens on, the memory is larger than the model.")
+large = 70 * 2 * 8192 * 4
+print(f"Ours: {keys:,} bytes a token. {weights // keys + 1:,} are more than the model.")
+print(f"Large: {large / 1e6:.1f} MB a token. For a million it's {large / 1e6:.1f} TB.")
+
+# %% [markdown] id=memory-read
+# An H200 has 0.14 TB. So the memory of a GPU that serves a large model is mostly other people's keys and values, in fewer bits and shared where one can, and which of them to keep is what its engineers argue about.
 
 # %% id=memory-check tags=asserts
 assert keys == 3072
 assert without == 2080
+
+# %% [markdown] id=challenge
+# ## Challenge: two texts, soon
+#
+# `made` is a model with two seats, both taken, whose texts are a dozen tokens long at most. (The check tries others, too.) Return a list with the tokens of each, prompt included. Step by step this takes 3927 µs: get below 500. **Everything counts**, with your capture.
+#
+# The check's model has two layers, so a step is 18 launches, or 13 fused, and the longer text takes twelve steps. You have seven ways to say it. Which one is the best here?
+
+# %% id=18-challenge starter
+def say_all(made, stream):
+    going = agt.pinned(1, np.int32)
+    while True:
+        made.step().sync_on(stream)
+        agt.d2h(made.arrays["going"].borrow(), out=going).sync_on(stream)
+        if going[0] == 0:
+            break
+    texts = agt.d2h(made.arrays["text"].borrow()).sync_on(stream)
+    said = agt.d2h(made.arrays["said"].borrow()).sync_on(stream)
+    return [list(text[: last + 1]) for text, last in zip(texts, said)]
+
+# %% id=18-challenge solution
+def say_all(made, stream):
+    made.talk().async_on(stream)
+    both = [agt.d2h(made.arrays[name].borrow()) for name in ("text", "said")]
+    texts, said = agt.zip(*both).sync_on(stream)
+    return [list(text[: last + 1]) for text, last in zip(texts, said)]
+
+# %% id=18-challenge hints
+# A capture costs about as much as describing and launching the step once, also of what's in a `while` node. How many tokens does it take until that has paid?
+#
+# Of the ways that capture nothing, which one doesn't ask the host after each token?
+#
+# `made.talk().async_on(stream)` is one launch for both texts. Behind it, bring `text` and `said` to the host, and wait once.
+
+# %% id=18-challenge explanation
+# One launch and one wait. With a `while` node and `fused_step()`, each token is 6 µs quicker, but capturing 13 launches takes 220 µs before the first one. So that's ahead from some 36 tokens on, and for good if you keep the graph.
+
+# %% id=18-challenge-check
+check("18-challenge", say_all)
+
+# %% [markdown] id=key-points
+# ## Key points
+#
+# - A language model says one token after the other, and each one is many short kernels. Driven by Python, the GPU waits most of the time.
+# - A graph makes one call of them. If nobody asks after each token, the rest of the waiting goes as well: queue the steps, or let a `while` node decide.
+# - When the calls are gone, the number of kernels counts, because even one that does next to nothing takes some 2 µs. So fuse them, as long as the GPU has SMs to spare.
+# - One kernel for a conversation has no gaps, but only one SM. It's worth it when there are enough conversations for all SMs.
+# - The KV cache turns a triangle of work into its edge, and memory into what's scarce.
+#
+# **Next:** one conversation leaves most of an H200 idle. In [19_many_people](19_many_people.ipynb), many people talk to it at once.
+
+# %% id=score
+score("18")
+
+# %% id=progress
+progress("18")
+
+# %% [markdown] id=encores
+# ## Encores
+#
+# *For another day: where a key goes, and what happens if two graphs of one model meet.*
 
 # %% [markdown] id=exercise-keep
 # ### Exercise: keep it
@@ -523,7 +592,7 @@ extern "C" __global__ void keep(
 check("18-keep", keep)
 
 # %% [markdown] id=two
-# ## Two at a time
+# ### Two at a time
 #
 # Somebody else wants to talk. You have a second stream, so you capture a second graph of the same model. What could go wrong?
 
@@ -576,91 +645,5 @@ def take_turns(first, second, one, other, times):
 # %% id=18-two-check
 check("18-two", take_turns)
 
-# %% [markdown] id=exercise-swap
-# ### Exercise: keys that leave
-#
-# Memory is full, so a conversation's keys have to go to the host, and meanwhile the slot goes on. `step()` describes a step, which changes `keys`. Write `swap_out`: run a step on `stream`, then a second one, and bring to the pinned array `host` the keys *as they were in between*. The way to the host is long, so it runs on the stream `other`, beside the second step. There's an array `spare` on the device, as large as `keys`. Return when all is done.
-
-# %% id=18-swap starter
-def swap_out(step, keys, spare, host, stream, other):
-    step().async_on(stream)
-    agt.d2h(keys.borrow(), out=host).async_on(other)
-    step().async_on(stream)
-    stream.synchronize()
-    other.synchronize()
-
-# %% id=18-swap solution
-# - agt.d2h(keys.borrow(), out=host).async_on(other)
-# + agt.memcpy(spare.borrow(), keys.borrow()).async_on(stream)
-# + other.wait_event(stream.record())
-# + agt.d2h(spare.borrow(), out=host).async_on(other)
-
-# %% id=18-swap hints
-# There are two races. The copy may begin before the first step is over, and the second step may begin before the copy is over.
-#
-# If the second step waits for the copy to the host, it waits long. A copy within the device is much quicker, and it can stand between the two steps on `stream`.
-#
-# `agt.memcpy(spare.borrow(), keys.borrow()).async_on(stream)` behind the first step, then an event for `other`, and there the copy of `spare`.
-
-# %% id=18-swap explanation
-# The step waits for the short copy, and the long one has all the time it wants, because nobody writes to `spare`. A snapshot is cheap; what's dear is to send it.
-
-# %% id=18-swap-check
-check("18-swap", swap_out)
-
-# %% [markdown] id=challenge
-# ## Challenge: two texts, soon
-#
-# `made` is a model with two seats, both taken, whose texts are a dozen tokens long at most. (The check tries others, too.) Return a list with the tokens of each, prompt included. Step by step this takes 3927 µs: get below 500. **Everything counts**, with your capture.
-#
-# The check's model has two layers, so a step is 18 launches, or 13 fused, and the longer text takes twelve steps. You have seven ways to say it. Which one is the best here?
-
-# %% id=18-challenge starter
-def say_all(made, stream):
-    going = agt.pinned(1, np.int32)
-    while True:
-        made.step().sync_on(stream)
-        agt.d2h(made.arrays["going"].borrow(), out=going).sync_on(stream)
-        if going[0] == 0:
-            break
-    texts = agt.d2h(made.arrays["text"].borrow()).sync_on(stream)
-    said = agt.d2h(made.arrays["said"].borrow()).sync_on(stream)
-    return [list(text[: last + 1]) for text, last in zip(texts, said)]
-
-# %% id=18-challenge solution
-def say_all(made, stream):
-    made.talk().async_on(stream)
-    both = [agt.d2h(made.arrays[name].borrow()) for name in ("text", "said")]
-    texts, said = agt.zip(*both).sync_on(stream)
-    return [list(text[: last + 1]) for text, last in zip(texts, said)]
-
-# %% id=18-challenge hints
-# A capture costs about as much as describing and launching the step once, also of what's in a `while` node. How many tokens does it take until that has paid?
-#
-# Of the ways that capture nothing, which one doesn't ask the host after each token?
-#
-# `made.talk().async_on(stream)` is one launch for both texts. Behind it, bring `text` and `said` to the host, and wait once.
-
-# %% id=18-challenge explanation
-# One launch and one wait. With a `while` node and `fused_step()`, each token is 6 µs quicker, but capturing 13 launches takes 220 µs before the first one. So that's ahead from some 36 tokens on, and for good if you keep the graph.
-
-# %% id=18-challenge-check
-check("18-challenge", say_all)
-
-# %% [markdown] id=key-points
-# ## Key points
-#
-# - A language model says one token after the other, and each one is many short kernels. Driven by Python, the GPU waits most of the time.
-# - A graph makes one call of them. If nobody asks after each token, the rest of the waiting goes as well: queue the steps, or let a `while` node decide.
-# - When the calls are gone, the number of kernels counts, because even one that does next to nothing takes some 2 µs. So fuse them, as long as the GPU has SMs to spare.
-# - One kernel for a conversation has no gaps, but only one SM. It's worth it when there are enough conversations for all SMs.
-# - The KV cache turns a triangle of work into its edge, and memory into what's scarce.
-# - A model's graphs share its arrays. Launch them by turns, or give each its own. What leaves while the work goes on leaves as a snapshot.
-#
-# **Next:** one conversation leaves most of an H200 idle. In [19_many_people](19_many_people.ipynb), many people talk to it at once.
-
-# %% id=score
+# %% id=score-encores
 score("18")
-
-# %% id=progress
-progress("18")

@@ -195,57 +195,6 @@ def say(step, token, stream, tell):  # tells all of them in the end
 # - one.wait_event(other.record())
 
 
-# %% id=18-swap cause="race on array 'keys': 'd2h' of operation 'd2h'"
-# - agt.memcpy(spare.borrow(), keys.borrow()).async_on(stream)
-# - other.wait_event(stream.record())
-# - agt.d2h(spare.borrow(), out=host).async_on(other)
-# + other.wait_event(stream.record())
-# + agt.d2h(keys.borrow(), out=host).async_on(other)
-
-
-# %% id=18-swap cause="the second step waited for the copy to the host: it only has to wait for a copy within the"
-# - agt.memcpy(spare.borrow(), keys.borrow()).async_on(stream)
-# - other.wait_event(stream.record())
-# - agt.d2h(spare.borrow(), out=host).async_on(other)
-# + other.wait_event(stream.record())
-# + agt.d2h(keys.borrow(), out=host).async_on(other)
-# + stream.wait_event(other.record())
-
-
-# %% id=18-swap cause="race on array 'spare': 'd2d' of operation 'memcpy'"
-# - other.wait_event(stream.record())
-
-
-# %% id=18-swap cause="race on array 'keys': 'step' of operation 'step'"
-# - agt.memcpy(spare.borrow(), keys.borrow()).async_on(stream)
-# + agt.memcpy(spare.borrow(), keys.borrow()).async_on(other)
-
-
-# %% id=18-swap cause="the second step waited for the copy to the host: it only has to wait for a copy within the"
-# - agt.d2h(spare.borrow(), out=host).async_on(other)
-# + agt.d2h(spare.borrow(), out=host).async_on(stream)
-
-
-# %% id=18-swap cause="`host` has the keys of before the first step: copy them behind it"
-# - step().async_on(stream)
-# - agt.memcpy(spare.borrow(), keys.borrow()).async_on(stream)
-# + agt.memcpy(spare.borrow(), keys.borrow()).async_on(stream)
-# + step().async_on(stream)
-
-
-# %% id=18-swap cause="`host` has the keys of after the second step: copy them in between"
-#   def swap_out(step, keys, spare, host, stream, other):
-# +     step().async_on(stream)
-#   agt.d2h(spare.borrow(), out=host).async_on(other)
-# - step().async_on(stream)
-
-
-# %% id=18-swap cause="the second step waited for the copy to the host: it only has to wait for a copy within the"
-#   agt.d2h(spare.borrow(), out=host).async_on(other)
-# + other.synchronize()
-# - other.synchronize()
-
-
 # %% id=18-challenge cause="it's right, but it takes 608 µs: get below 500 µs"
 # - made.talk().async_on(stream)
 # + loop = agt.CudaGraph.while_loop(made.arrays["going"].borrow(), made.fused_step())
@@ -275,26 +224,3 @@ def say(step, token, stream, tell):  # tells all of them in the end
 # + graph = agt.zip(loop, agt.d2h(text.borrow(), out=out)).graph_on(stream)
 # + graph.launch().sync_on(stream)  # to warm up
 # + return graph
-
-
-# %% id=18-swap cause="`swap_out` returned before the device was done: wait for both streams"
-# - stream.synchronize()
-# - other.synchronize()
-
-
-# %% id=18-swap cause="with `host`, element 0 is 0, and should be 1.86455"
-# - agt.memcpy(spare.borrow(), keys.borrow()).async_on(stream)
-
-
-# %% id=18-swap cause="`step` ran 3 times, and should run 2 times"
-# - step().async_on(stream)
-# - agt.memcpy(spare.borrow(), keys.borrow()).async_on(stream)
-# + for _ in range(2):
-# +     step().async_on(stream)
-# + agt.memcpy(spare.borrow(), keys.borrow()).async_on(stream)
-
-
-# %% id=18-swap cause="the copy to the host waited for the second step: it needs the first one only"
-#   agt.memcpy(spare.borrow(), keys.borrow()).async_on(stream)
-# + step().async_on(stream)
-# - step().async_on(stream)

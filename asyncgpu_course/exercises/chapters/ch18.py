@@ -158,45 +158,6 @@ def _in_turns(found: tuple[Observed, CheckedArray], times: int) -> None:
     must(done, "`take_turns` returned before the device was done", work[-1])
 
 
-# ------------------------------------------------------------------ keys that leave
-def _swapped(answer: Any, size: int) -> tuple[Observed, CheckedArray]:
-    keys = agt.h2d(agt.pin(noise(1, size)), "keys").sync()
-    spare, host = agt.zeros(size, name="spare").sync(), agt.pinned(size)
-    stream, other = agt.create_stream(), agt.create_stream()
-
-    def step() -> agt.DeviceOp[Any]:
-        return operations.long_step("step", 0.5, 1.0, keys, keys)
-
-    run = schedule.observe_events(answer, step, keys, spare, host, stream, other)
-    schedule.launches(run.trace, "step", 2)
-    return run, host
-
-
-def _as_between(found: tuple[Observed, CheckedArray], size: int) -> None:
-    """The host has the keys as they were between the steps, copied while the second one ran."""
-    run, host = found
-    after = [noise(1, size)]
-    for _ in range(2):
-        after.append(np.float32(0.5) * after[-1] + np.float32(1))
-    early = np.array_equal(host, after[0])
-    must(not early, "`host` has the keys of before the first step: copy them behind it")
-    late = np.allclose(host, after[2], atol=1e-6)
-    must(not late, "`host` has the keys of after the second step: copy them in between")
-    with case("`host`"):
-        equal(host, after[1])
-    done = max(span.end for span in run.trace.device_spans)
-    complaint = "`swap_out` returned before the device was done: "
-    must(done <= run.returned, complaint + "wait for both streams")
-    copies = [span for span in run.trace.device_spans if span.kind == "d2h"]
-    second = run.trace.find("step")[1]
-    for copy in copies:
-        cause = "the second step waited for the copy to the host: it only has to wait for a copy "
-        cause += "within the device, which takes a fraction of that"
-        must(not happens_before(run.trace, copy, second, host=True), cause, copy, second)
-        cause = "the copy to the host waited for the second step: it needs the first one only"
-        must(not happens_before(run.trace, second, copy, host=True), cause, second, copy)
-
-
 # ------------------------------------------------------------------ the challenge
 _TOKENS, _GOAL_US = 12, 500
 
@@ -234,8 +195,6 @@ CHAPTER_18 = (
              runs(_whole, _in_one_launch, [(6,), (17,), (1,)], "{:token}")),
     Exercise("18-two", "Two graphs of one model", "take_turns",
              runs(_turns, _in_turns, [(3,), (1,), (5,)], "times={}")),
-    Exercise("18-swap", "Keys that leave", "swap_out",
-             runs(_swapped, _as_between, [(32_000,), (16_000,)], "{} numbers")),
     Exercise("18-challenge", "Challenge: two texts, soon", "say_all",
              timed(_said, [(7, 3), (_TOKENS, 2)], "texts of up to {} tokens in {} seats", _GOAL_US)),
 )  # fmt: skip

@@ -11,18 +11,19 @@
 #
 # | | |
 # |---|---|
-# | Time | 50 minutes |
+# | Time | an hour, a quarter of it for the challenge |
 # | You need | [02_streams_and_events](02_streams_and_events.ipynb) |
 
 # %% id=setup
 import warnings
 from itertools import pairwise
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_course import (
-    check, guess, hint, progress, reveal, score, solution, solved,
+    check, guess, hint, progress, reveal, score, shown, solution, solved,
 )
 
 device = agt.use("auto")
@@ -173,8 +174,6 @@ agt.compare_timelines(
 
 # %% [markdown] id=pinned-on-a-gpu-read
 # That was an expensive thing to forget: 1707 µs instead of 538. In the upper picture, each upload keeps Python busy for some 240 µs. So by the time the next chunk sets out, the one before is already back, and the two directions never overlap. The uploads themselves are slower, too: 186 µs each instead of about 80.
-#
-# And here our model is wrong, twice. Its call takes nearly double what an H200's does, and it lets the upload begin only when the call is over, so the two together take 500 µs. The real driver copies piece by piece, and while it copies one piece, the one before may already travel to the device. So the upload begins during the call, and the two together take about 265.
 
 # %% id=pinned-on-a-gpu-check tags=asserts
 pair = pageable_h200, pinned_h200
@@ -207,10 +206,13 @@ with agt.using("sim"):
     else:
         raise AssertionError("this should have been refused")
 
+# %% [markdown] id=pinned-model
+# Before you go on, a word about our model, which exaggerates what an ordinary array costs. With it, call and upload together take 500 µs, because the upload begins only when the call is over. The real driver copies piece by piece, so the upload begins during the call, and the two together take about 265.
+
 # %% [markdown] id=exercise-buffers
 # ### Exercise: two buffers in turn
 #
-# Data arrive in chunks, say from a file. `fill(buffer, i)` writes chunk `i` into a host array, which keeps Python busy for a while. There are `count` chunks, but only two pinned `buffers`. Upload all chunks on `stream`, and return the list of their device arrays. Two things have to hold, even if the device is slow:
+# Data arrive in chunks, say from a file. `fill(buffer, i)` writes chunk `i` into a host array, which keeps Python busy for a while. There are `count` chunks, but only two pinned `buffers`. Upload all chunks on `stream`, and return the list of what `async_on` gives you. For an upload that's the device array, even before its numbers are there. Two things have to hold, even if the device is slow:
 #
 # - You never fill a buffer that is still being copied.
 # - While the device copies from one buffer, Python fills the other.
@@ -359,7 +361,9 @@ picture = agt.compare_timelines(
     lanes=("host", "streams", "engines"),
 )
 chunks_us = four_chunks.metrics().makespan
-reveal("02b-chunks", f"{chunks_us:.0f}", picture, part=chunks_us / whole.metrics().makespan)
+engine_us = max(four_chunks.metrics().engine_busy.values())
+facts = {"part": chunks_us / whole.metrics().makespan, "limit": engine_us}
+reveal("02b-chunks", f"{chunks_us:.0f}", picture, **facts)
 
 # %% id=02b-chunks lesson
 # In four chunks both copy engines work at the same time, and only the two ends stick out.
@@ -367,16 +371,15 @@ reveal("02b-chunks", f"{chunks_us:.0f}", picture, part=chunks_us / whole.metrics
 # %% id=02b-chunks told truth=401
 # That's {part:.0%} of the time it took at once. Neither engine copies any faster, but both are busy at the same time, and most of the idle time is gone.
 #
-# So why isn't it a quarter of the time, or at least a half? Because all the data still have to come in through one engine, one chunk after the other. **The busiest engine sets a limit that no cutting can beat.** Here each direction has half of the copying, so the limit is one half. And we don't quite get there, because at the start there's nothing to take back yet, and at the end there's nothing left to bring in.
+# So why isn't it a quarter of the time, or at least a half? Because all the data still have to come in through one engine, one chunk after the other. **The busiest engine sets a limit that no cutting can beat.** Here each engine is busy for {limit:.0f} µs, which is nearly half of the time it took at once. And we don't quite get there, because at the start there's nothing to take back yet, and at the end there's nothing left to bring in.
 
 # %% id=chunks-check tags=asserts
 assert np.array_equal(np.concatenate(chunked), result)
 both_directions = four_chunks.overlap_between("h2d", "d2h")
-busiest = max(four_chunks.metrics().engine_busy.values())
 if device.simulated:
     assert both_directions > 150
     assert whole.overlap_between("h2d", "d2h") == 0
-    assert busiest < four_chunks.metrics().makespan
+    assert 295 < engine_us < 315 < chunks_us
     in_busy, out_busy = (four_chunks.metrics().engine_busy[device.name, d] for d in ("h2d", "d2h"))
     assert abs(in_busy - out_busy) < 0.1 * in_busy
 
@@ -452,21 +455,51 @@ def program(chunks, streams):
 found = {chunks: program(chunks, streams=3) for chunks in (1, 2, 3, 4, 6, 8)}
 makespans = {chunks: trace.metrics().makespan for chunks, trace in found.items()}
 titles = ["one chunk", "three chunks", "eight chunks"]
-picture = agt.compare_timelines([found[1], found[3], found[8]], titles)
+picture = agt.compare_timelines(
+    [found[1], found[3], found[8]],
+    titles,
+    lanes=("host", "engines"),
+)
+on_four = program(4, streams=4).metrics().makespan
+
+
+def curve():
+    """The times, and the two things that no time can be shorter than."""
+    figure, axes = plt.subplots(figsize=(6.4, 3), layout="constrained")
+    engine = [max(trace.metrics().engine_busy.values()) for trace in found.values()]
+    calls = [[span for span in trace if span.kind == "call"] for trace in found.values()]
+    python = [max(s.end for s in of) - min(s.start for s in of) for of in calls]
+    axes.plot(list(makespans), list(makespans.values()), "o-", label="the whole, on three streams")
+    axes.plot([4], [on_four], "kx", ms=10, label="the whole, on four streams")
+    axes.plot(list(found), python, "s:", label="Python's calls")
+    axes.plot(list(found), engine, "--", label="the busier engine")
+    axes.set(xlabel="chunks", ylabel="µs", ylim=(0, None))
+    axes.legend(fontsize=8)
+    shown(
+        figure,
+        "The whole falls from one chunk to three, and rises again. Python's calls rise in a straight line, and from "
+        "four chunks on the whole rises with them. The busier engine needs about half of the first time throughout.",
+        "With few chunks the engines set the time, and with many it's Python's calls.",
+    )
+
+
 times = ", ".join(f"{us:.0f} µs with {n}" for n, us in makespans.items())
-reveal("02b-best", min(makespans, key=makespans.get), picture, times=times)
+reveal("02b-best", min(makespans, key=makespans.get), picture, curve, times=times)
+
+# %% id=02b-best lesson
+# With three chunks both engines are busy most of the time. With eight, they wait for Python.
 
 # %% id=02b-best told truth=3
 # It takes {times}.
 #
-# Two or three chunks help a lot. But after that it gets *worse*, and eight chunks take longer than one. The streams aren't to blame: on four of them, four chunks take just as long. It's Python. Every chunk costs it the same 45 µs of calls, no matter how small the chunk is. Copying a third of the data takes 51 µs, so Python stays ahead of the engine. Copying a quarter takes only 39, so each upload waits for its call. With eight chunks, the host's lane is full from start to end. **Cut until the ends are short, and then stop.** A chunk is large enough if copying it takes longer than submitting it.
+# Two or three chunks help a lot. But after that it gets *worse*, and eight chunks take longer than one. The streams aren't to blame, as the cross for four of them shows. It's Python. Every chunk costs it the same 45 µs of calls, no matter how small the chunk is. Copying a third of the data takes 51 µs, so Python stays ahead of the engine. Copying a quarter takes only 39, so each upload waits for its call. **Cut until the ends are short, and then stop.** A chunk is large enough if copying it takes longer than submitting it.
 
 # %% id=explore-check tags=asserts
 assert round(makespans[1]) == 324
 assert all(program(chunks, streams=1).metrics().makespan > 323 for chunks in found)
 assert min(makespans, key=makespans.get) == 3
 assert makespans[8] > makespans[1]
-assert program(4, streams=4).metrics().makespan == makespans[4]
+assert on_four == makespans[4]
 for chunks, copied_us, waits in [(3, 51, False), (4, 39, True)]:
     ups, asked = (found[chunks].find(name) for name in ("h2d", "enqueue h2d"))
     assert all(round(up.duration) == copied_us for up in ups)
@@ -489,9 +522,9 @@ assert max(s.end for s in calls) - min(s.start for s in calls) > max(eight.metri
 # - Run `prepare` *once*, on one of the `streams`, and use its table for all chunks.
 # - Deal the chunks out to the streams in turn.
 # - Return the results as NumPy arrays, in the order of the chunks.
-# - Python shouldn't wait before everything is on its way.
+# - Python shouldn't wait before everything is on its way. What `async_on` returns for `prepare` may be passed on at once, and it's up to you that no stream reads the table too early.
 #
-# The check uses chunks of 2.5 MB, so you can see what you gain: as it stands, this takes 768 µs, and it can be done in about half. It also runs your code on a device that picks the unluckiest order it's allowed to.
+# In the check, five chunks of 2.5 MB on three streams take 769 µs as it stands, and 381 are possible. What has to be right is the order. The check also runs your code on a device that picks the unluckiest order it's allowed to.
 
 # %% id=02b-chunked-overlap starter
 def pipeline(prepare, process, chunks, streams):
@@ -528,7 +561,7 @@ check("02b-chunked-overlap", pipeline)
 # %% [markdown] id=challenge
 # ## Challenge: there and back
 #
-# Back to the question from the top. You've seen one answer, four chunks in 401 µs, and now you'll beat it. `data` are four million readings in pinned memory. `process(part)` is an operation that takes some of them to the device, works on them and brings them back. Return the results of all parts in a list, in order, as arrays or as handles that are ready. As it stands, this takes 620 µs. Get below 385. (With parts of different sizes, 376 is possible. Where would you want the small ones?)
+# Back to the question from the top. You've seen one answer, four chunks in 401 µs, and now you'll beat it. `data` are four million readings in pinned memory. `process(part)` is an operation that takes some of them to the device, works on them and brings them back. Return the results of all parts in a list, in order, as arrays or as handles that are ready. As it stands, this takes 620 µs. Get below 385. (With parts of different sizes, 376 is possible, and nothing gets below the 300 for which an engine is busy. Where would you want the small ones?)
 
 # %% id=02b-challenge starter
 def there_and_back(process, data):
@@ -567,7 +600,7 @@ progress("02b")
 #
 # - The device copies from **pinned** memory on its own while Python goes on, so you have to leave the array alone in the meantime. With **pageable** memory, Python is stuck until the driver has made a copy of its own.
 # - With two buffers you can fill one while the device copies from the other.
-# - There's one copy engine for each direction. If you cut the work into **chunks**, both can be busy at the same time.
+# - You can think of a GPU as having one copy engine for each direction. If you cut the work into **chunks**, both can be busy at the same time.
 # - The busiest engine sets a limit. But with many small chunks it's Python that sets it, and on the H200 four large ones were enough for that. So cut until the ends are short, and then stop. Where that is, you have to measure.
 #
 # If a word is new, look in the [glossary](../docs/glossary.md). If something seems wrong, the [misconceptions](../docs/misconceptions.md) page probably has it.

@@ -3,18 +3,20 @@
 # %% [markdown] id=title
 # # Threads that share
 #
-# In chapter 01 each thread minded its own business: it read its numbers and wrote its own. But most kernels that matter read the same numbers many times over. The threads of a block can fetch them together, once.
+# Sixteen flatmates want porridge, and all sixteen drive to the same market for the same milk. In chapter 01 such manners did no harm, because each thread wanted numbers of its own. But most kernels that matter read the same numbers many times over, and then one trip could serve the whole flat.
 #
-# **How much faster is a kernel that asks memory sixteen times less often?**
+# **How much faster is a kernel that drives to memory sixteen times less often?**
 #
 # After this page you can write a kernel whose threads share what they read, put barriers where they belong, and count what a kernel asks of memory.
 #
 # | | |
 # |---|---|
-# | Time | 30 to 60 minutes, most of them for the second exercise |
+# | Time | 60 minutes, half of them for the second exercise |
 # | You need | [01_sync_kernels](01_sync_kernels.ipynb). The page doesn't use streams, so you may read it before [02](02_streams_and_events.ipynb), or when you write your first large kernel |
 
 # %% id=setup
+import numpy as np
+
 import asyncgpu_tutor as agt
 from asyncgpu_course import (
     check, guess, hint, progress, reveal, score, solution, solved,
@@ -26,7 +28,7 @@ device
 # %% [markdown] id=everybody
 # ## Everybody reads everything
 #
-# Let's begin with a kernel in which every thread reads all the numbers, each for itself. Nobody shares yet: this is the waste that the rest of the page is about.
+# Let's begin with the flat as it is: every thread fetches all the numbers, each for itself. Once that works, we'll let them share.
 
 # %% [markdown] id=exercise-softmax
 # ### Exercise: softmax
@@ -76,6 +78,84 @@ extern "C" __global__ void softmax(unsigned int n, const float* x, float* y)
 # %% id=02c-softmax-check
 check("02c-softmax", softmax)
 
+# %% [markdown] id=sharing-text
+# ## One trip for all
+#
+# Now let's share, for up to 256 small numbers, so that one block will do and nothing overflows. The threads of a block have a small, fast memory in common: an array that you declare as `__shared__` exists once for each block. Each thread fetches *one* number into it. At the **barrier**, `__syncthreads()`, it waits until all the others have done so too, and then it can read everybody's:
+
+# %% id=sharing
+SHARING = r"""
+extern "C" __global__ void sharing(unsigned int n, const float* x, float* y)
+{
+    __shared__ float all[256];
+    unsigned int i = threadIdx.x;
+    all[i] = i < n ? expf(x[i]) : 0.0f;
+    __syncthreads();
+    float sum = 0.0f;
+    for (unsigned int j = 0; j < 256; j++) {
+        sum += all[j];
+    }
+    if (i < n) {
+        y[i] = all[i] / sum;
+    }
+}
+"""
+x = np.linspace(-1, 1, 200, dtype=np.float32)
+
+
+def share(source):
+    with agt.using("sim"):
+        y = agt.zeros(200).partition(256)
+        op = agt.Kernel(source)(200, agt.h2d(agt.pin(x), "x"), y)
+        return op.output().to_host().sync()
+
+
+shared_out = share(SHARING)
+np.allclose(shared_out, np.exp(x) / np.exp(x).sum())
+
+# %% [markdown] id=sharing-read
+# Nobody fetches a number twice, and each `expf` is computed once. But where people share, they can let each other down. Here are three ways, for a block of 256 threads and 200 numbers:
+
+# %% id=mistakes
+BARRIER, FETCH = "    __syncthreads();\n", "    all[i] = i"
+mistakes = {
+    "gone": SHARING.replace(BARRIER, ""),
+    "branch": SHARING.replace(BARRIER, "    if (i < n) { __syncthreads(); }\n"),
+    "early": SHARING.replace(FETCH, "    if (i >= n) { return; }\n" + FETCH),
+}
+
+# %% id=02c-hangs guess
+# Each of them is wrong. But with which one may a GPU hang?
+#
+# - `gone`: the one without a barrier
+# - `branch`: the one whose barrier is in a branch
+# - `early`: the one that returns early
+
+# %% id=02c-hangs reveal
+faults = {}
+for name, source in mistakes.items():
+    try:
+        share(source)
+    except agt.errors.KernelFault as fault:
+        faults[name] = fault
+
+
+def said():
+    for name, fault in faults.items():
+        print(f"{name}: {fault}\n")
+
+
+hangs = [name for name, fault in faults.items() if isinstance(fault, agt.errors.BarrierError)]
+reveal("02c-hangs", " ".join(hangs), said)
+
+# %% id=02c-hangs told truth=branch
+# You wait for a flatmate who's in the shower, but not for one who has moved out. In `branch`, 56 threads go around the barrier although they still live here. CUDA forbids that: the block may hang, or go on as if there were no barrier. In `early` the 56 have moved out, and a barrier doesn't count threads that have ended. The trouble is what they should have brought, because their places in `all` stay empty. And in `gone`, a thread may add up what others haven't fetched yet. In these two cases a GPU gives you a wrong sum, perhaps only sometimes, and no message.
+
+# %% id=sharing-check tags=asserts
+assert np.allclose(shared_out, np.exp(x) / np.exp(x).sum())
+kinds = {"gone": "RaceError", "branch": "BarrierError", "early": "UninitialisedReadError"}
+assert {name: type(fault).__name__ for name, fault in faults.items()} == kinds
+
 # %% [markdown] id=naive
 # ## A product, naively
 #
@@ -119,15 +199,15 @@ reveal("02c-asks", asked, **facts)
 # %% id=02c-asks told truth=16512
 # Each warp asks for 64 numbers of `a`, 64 of `b` and one of `c`: 129 times, and there are 128 warps.
 #
-# How many bytes is that? Memory hands out **sectors**, which are pieces of 32 bytes, and threads that want the same sector get it once for all of them. A warp computes two rows of 16 elements. So each time, it gets two sectors of `a`, one for each row, or two of `b`, for 16 numbers in a row. And it reads and writes four sectors of `c`. That makes 264 sectors a warp, or {moved:,} bytes. But `a`, `b`, and `c` read and written, are only {needed:,} bytes. Everything else is asked for more than once.
+# How many bytes is that? Memory hands out **sectors**, which are pieces of 32 bytes, and threads that want the same sector get it once for all of them. In a block of 16 x 16 threads, `x` runs fastest, so a warp's 32 threads are two rows of 16. So each time, it gets two sectors of `a`, one for each row, or two of `b`, for 16 numbers in a row. And it reads and writes four sectors of `c`. That makes 264 sectors a warp, or {moved:,} bytes. But `a`, `b`, and `c` read and written, are only {needed:,} bytes. Everything else is asked for more than once.
 
 # %% [markdown] id=tiles-idea
 # ## Tiles
 #
-# Each number of `b` is needed for a whole column of `c`, and each warp at work on that column fetches it for itself. The threads of a block can do better, because they have a small, fast memory in common: an array that you declare as `__shared__` exists once for each block. So let a block compute its 16 x 16 elements of `c` in steps. In each step,
+# Each number of `b` is needed for a whole column of `c`, and each warp at work on that column fetches it for itself. So let's share again. A large matrix doesn't fit into shared memory, but a piece of it does. A block of 16 x 16 threads computes 16 x 16 elements of `c`, in steps. In each step,
 #
 # 1. it fetches a **tile** of `a` and a tile of `b`, 16 x 16 numbers each;
-# 2. it waits until all threads have done so, at a **barrier**: `__syncthreads()`;
+# 2. it waits at a barrier until all its threads have done so;
 # 3. each thread adds up 16 products, and finds all it needs in the two tiles;
 # 4. it waits again, so that nobody overwrites a tile that somebody else still reads.
 
@@ -137,37 +217,60 @@ import matplotlib.pyplot as plt
 from asyncgpu_course import shown
 
 
-def draw_tiles():
-    """The matrices of a product, with the tiles of one step, and where the next ones are."""
-    figure, axes = plt.subplots(figsize=(6.4, 4.2))
-    box = {"ec": "0.3", "fc": "0.95"}
-    for x, y, wide, tall in ((0, 0, 6, 4), (7, 5, 5, 6), (7, 0, 5, 4)):
-        axes.add_patch(plt.Rectangle((x, y), wide, tall, **box))
-    looks = (2, 1, "#9ad5f7", "tile of a"), (8, 7, "#6fd3b0", "tile of b"), (8, 1, "#f0b840", "16 x 16 of c")
-    for x, y, colour, name in looks:
-        axes.add_patch(plt.Rectangle((x, y), 2, 2, ec="0.3", fc=colour))
-        axes.text(x + 1, y + 1, name.replace(" of", "\nof"), ha="center", va="center", fontsize=9)
-    arrow = {"arrowstyle": "-|>", "color": "#d55e00", "lw": 2}
-    axes.annotate("", (5.6, 2), (4.1, 2), arrowprops=arrow)
-    axes.annotate("", (9, 5.4), (9, 6.9), arrowprops=arrow)
-    names = ((3, -0.5, "a"), (12.4, 8, "b"), (9.5, -0.5, "c"))
-    sizes = ((3, 4.3, "k"), (-0.4, 2, "m"), (9.5, 11.3, "n"), (6.6, 8, "k"))
-    for (x, y, name), size in (*((it, 13) for it in names), *((it, 10) for it in sizes)):
-        axes.text(x, y, name, ha="center", va="center", fontsize=size)
-    axes.set(xlim=(-1, 13), ylim=(-1, 11.8), aspect="equal")
+def draw_tiles(x=10, y=5, t=16):
+    """A product of 32 x 48 and 48 x 32: step `t` of block (1, 1), and what its thread (x, y) does."""
+    figure, axes = plt.subplots(figsize=(7.4, 7))
+    row, col, blue, green, amber = 16 + y, 16 + x, "#9ad5f7", "#6fd3b0", "#f0b840"
+    right = down = 62  # where `c` begins: `a` is to the left of it, and `b` is above
+
+    def box(left, top, wide, tall, colour, **look):
+        axes.add_patch(plt.Rectangle((left, top), wide, tall, fc=colour, **{"ec": "0.3", **look}))
+
+    def measure(start, end, word, aside):
+        """An arrow from start to end, and its word beside it."""
+        axes.annotate("", end, start, arrowprops={"arrowstyle": "<->", "shrinkA": 0, "shrinkB": 0})
+        middle = (start[0] + end[0]) / 2 + aside[0], (start[1] + end[1]) / 2 + aside[1]
+        axes.text(*middle, word, ha="center", va="center", family="monospace", fontsize=11)
+
+    for left, top, wide, tall in ((0, down, 48, 32), (right, 0, 32, 48), (right, down, 32, 32)):
+        box(left, top, wide, tall, "0.95")
+    for step in (0, 16, 32):
+        box(step, down + 16, 16, 16, blue if step == t else "none", ls="-" if step == t else ":")
+        box(right + 16, step, 16, 16, green if step == t else "none", ls="-" if step == t else ":")
+        axes.text(step, down - 2.5, f"t={step}", ha="center", family="monospace", fontsize=9)
+        axes.text(right + 33, step, f"t={step}", va="center", family="monospace", fontsize=9)
+    box(right + 16, down + 16, 16, 16, amber)
+    box(t, down + row, 16, 1, "#2b7bba", ec="none")  # what it multiplies
+    box(right + col, t, 1, 16, "#1f8a66", ec="none")
+    for left, top in ((t + x, down + row), (right + col, t + y), (right + col, down + row)):
+        box(left - 0.4, top - 0.4, 1.8, 1.8, "#d55e00", ec="k", zorder=3)  # a bit larger than life
+    measure((-3, down), (-3, down + row + 0.5), "row", (-4, 0))
+    measure((right, -3), (right + col + 0.5, -3), "col", (0, -2.5))
+    for left, top in ((t, down + 16), (right + 16, t), (right + 16, down + 16)):
+        measure((left, top + 13), (left + x + 0.5, top + 13), "x", (-2.5, -1.8))
+        measure((left + 12.6, top), (left + 12.6, top + y + 0.5), "y", (1.8, 0))
+    measure((t, down + 34.5), (t + 16, down + 34.5), "16", (0, 2.5))
+    measure((right + 13.5, t), (right + 13.5, t + 16), "16", (-3.5, 0))
+    measure((right + 16, down + 34.5), (right + 32, down + 34.5), "16", (0, 2.5))
+    for left, top, name in ((4, down + 6, "a"), (right + 4, 6, "b"), (right + 4, down + 6, "c")):
+        axes.text(left, top, name, ha="center", va="center", fontsize=16)
+    axes.set(xlim=(-10, 102), ylim=(101, -8), aspect="equal")
     axes.axis("off")
     shown(
         figure,
-        "Three matrices: a with m rows and k columns, b with k rows and n columns above c. A block has one "
-        "tile of c, in the rows of a tile of a, and in the columns of a tile of b.",
-        "From step to step, the tile of a moves to the right, and the tile of b moves down.",
+        "Matrix a with three tiles side by side, b with three tiles one above the other, and c below b. The second "
+        "tile of each is filled: it begins at t = 16. One thread has a place in each of them, x from the left and y "
+        "from the top, and in c its place is in row `row` and column `col`. In the tile of a the whole row of that "
+        "place is marked, and in the tile of b the column above and below the place of `col`.",
+        "Small squares: what one thread loads of a and of b, and its element of c. Stripes: the row and the column "
+        "of 16 numbers that it multiplies in this step.",
     )
 
 
 draw_tiles()
 
 # %% [markdown] id=tiles-used
-# Each number that's fetched gets used 16 times. In step t = 0, 16, 32, ... thread (x, y) of a block loads one number of `a`, from row `row` and column `t + x`, and one of `b`, from row `t + y` and column `col`. Beyond the edge of a matrix it takes 0, which adds nothing. And it goes to the barrier even if it has no element of `c`, because the others wait for it there.
+# Each number that's fetched gets used 16 times. In step t = 0, 16, 32, ... thread (x, y) of a block loads one number of `a`, from row `row` and column `t + x`, and one of `b`, from row `t + y` and column `col`. Then it multiplies a row of one tile by a column of the other, and fifteen in sixteen of these numbers were brought by others. Beyond the edge of a matrix it takes 0, which adds nothing. And it stays to the end even if it has no element of `c`, because others need what it brings.
 
 # %% [markdown] id=exercise-tiled
 # ### Exercise: GEMM with tiles
@@ -222,8 +325,6 @@ check("02c-tiled", sgemm_tiled)
 # ## Was it worth it?
 #
 # How often does yours ask? (`product` does the same in NumPy, for the blocks of a large launch that the simulated device doesn't interpret.)
-#
-# Before you guess, you should know how a question gets answered. Each block runs on one of the GPU's **multiprocessors**, or SMs, and each of these has a **cache**: a small, fast memory that keeps a copy of what was read there lately. A number that's still in the cache needn't come from global memory again.
 
 
 # %% id=count-own
@@ -245,10 +346,13 @@ print(
     "often."
 )
 large = naive(1024)
-print(f"At 1024 x 1024, the naive kernel takes {large.us:.0f} µs.")
+print(
+    f"At 1024 x 1024, the naive kernel asks for {large.bytes_moved / 1e9:.1f} GB, "
+    f"and takes {large.us:.0f} µs."
+)
 
 # %% id=02c-faster guess
-# And how many µs will yours take, at 1024 x 1024?
+# And how many µs will yours take, at 1024 x 1024? (A clue: an H200's memory delivers 4.8 TB a second. How long should 4.3 GB take?)
 #
 # - `thirty`: about 30, a sixteenth
 # - `hundred`: about 120, a quarter
@@ -260,11 +364,11 @@ large_tiled = tiled(1024)
 
 
 def counted():
-    for name, report in (("naive", large), ("tiles", large_tiled)):
-        n = report.counts
-        print(f"{name}: {n.load_sectors:11,} sectors asked for", end=", ")
-        print(f"{n.fresh_sectors:10,} of them new to a block")
-        print(f"       {n.warp_instructions:11,} instructions, and {report.us:.0f} µs")
+    for name, small, at_1024 in (("naive", before, large), ("tiles", after, large_tiled)):
+        n = small.counts
+        print(f"{name} at 64 x 64: {n.load_sectors:6,} sectors asked for", end=", ")
+        print(f"{n.fresh_sectors:,} of them new to a block, {n.warp_instructions:,} instructions")
+        print(f"   at 1024 x 1024: {at_1024.us:.0f} µs")
 
 
 times = large.us / large_tiled.us
@@ -274,19 +378,27 @@ reveal("02c-faster", truth, counted, times=times)
 # %% id=02c-faster told truth=more
 # So it's {times:.1f} times as fast. With tiles, a warp asks 16 times less often, but each time it gets four sectors instead of two, because it reads two rows of 16 numbers. That's why it's 8 times fewer sectors, and not 16.
 #
-# And most of the naive kernel's sectors never leave the multiprocessor, because the cache still holds them. A block needs 16 rows of `a` and 16 columns of `b` in any case, and that's about 17 million sectors for all blocks, with tiles or without. (For the naive kernel the microscope finds fewer that are new, because it follows only some of the warps.) What tiles save in our model is instructions: about half of them. (A real H200 gains 1.5 times, too. [Chapter 20](20_the_ladder.ipynb) measures it for 4096 x 4096, and finds what holds the kernel up next.) Count before you tune.
+# And the naive flatmates never drove to the market that often: there's a shop at the corner. Each block runs on one of the GPU's **multiprocessors**, or SMs, and each of these has a **cache**, which keeps a copy of what was read there lately. That solves the riddle, too: 4.3 GB would take 900 µs, if they all came from memory. But a block needs 16 rows of `a` and 16 columns of `b`, and at 64 x 64 that's 256 sectors, or 4,096 for all 16 blocks, with tiles or without. (The naive kernel also reads `c`, which makes 512 more.) The rest is in the cache.
+#
+# What tiles save in our model is instructions: about half of them. A real H200 gains a little less. The two kernels of [chapter 20](20_the_ladder.ipynb), with tiles of 32 x 32, differ by 1.4 times at 1024 x 1024 and by 1.5 at 4096 x 4096. That chapter also finds what holds them up next. Count before you tune.
 
 # %% id=faster-check tags=asserts
+from asyncgpu_course.ladder import ms
+
+assert [round(ms("coalesced", n) / ms("shared", n), 1) for n in (1024, 4096)] == [1.4, 1.5]
 assert asked == 16512
 assert now_asked <= asked / 16 * 1.1
 assert before.bytes_moved > 16 * before.bytes_needed
 assert before.bytes_moved == 128 * 264 * 32
 assert before.bytes_needed == 4 * 64 * 64 * 4
-needed_sectors = 1024**2 // 16**2 * 2 * 16 * 1024 * 4 // 32  # by all blocks, of both matrices
-assert round(needed_sectors / 1e6) == 17
-assert large.counts.fresh_sectors < needed_sectors
+needed_sectors = 16 * (16 * 64 * 4 // 32 + 64 * 2)  # 16 blocks: 16 rows of `a`, and 16 columns of `b`
+assert needed_sectors == 4096
+assert before.counts.fresh_sectors == needed_sectors + 16 * 16 * 2  # and `c`
+assert before.counts.load_sectors == 33280
+assert round(large.bytes_moved / 1e8) == 43
+assert round(4.3e9 / 4.8e12 * 1e5) == 90  # units of 10 µs
 if solved("02c-tiled", sgemm_tiled) is not sgemm_tiled:  # the course's kernel
-    assert large_tiled.counts.load_sectors == needed_sectors == large_tiled.counts.fresh_sectors
+    assert after.counts.load_sectors == after.counts.fresh_sectors == needed_sectors
     assert round(large.counts.load_sectors / large_tiled.counts.load_sectors) == 8
 assert large_tiled.us < 0.7 * large.us
 assert large_tiled.counts.warp_instructions < 0.6 * large.counts.warp_instructions
@@ -295,10 +407,10 @@ assert large_tiled.counts.warp_instructions < 0.6 * large.counts.warp_instructio
 # ## Key points
 #
 # - Threads of a block share memory that's declared as `__shared__`. Two barriers go with it: one before anybody reads what others have written, and one before anybody writes what others still read.
-# - A thread goes to each barrier that the others go to, even if it has nothing to do.
+# - A thread goes to each barrier that the others go to, even if it has no result to write. If it leaves early, nobody waits for it, and what it should have brought is missing.
 # - Fewer requests isn't the same as faster. A cache may have answered them already.
 #
-# Words are in the [glossary](../docs/glossary.md). **Next:** [03_lazy_operations.ipynb](03_lazy_operations.ipynb), or [02](02_streams_and_events.ipynb), if you came from 01. In [07](07_async_mlp.ipynb), a whole network runs on the naive product.
+# Words are in the [glossary](../docs/glossary.md). **Next:** a barrier makes the threads of *one block* wait for each other. How does a whole kernel wait for another, or for a copy, while Python gets on with something else? That's [02](02_streams_and_events.ipynb), if you came from 01. Otherwise go on to [03_lazy_operations.ipynb](03_lazy_operations.ipynb), where you never write such a wait again.
 
 # %% id=score
 score("02c")

@@ -20,8 +20,8 @@ WHOLE = {
     "asyncgpu_tutor": 23_755,
     "asyncgpu_course": 11_985,
     "simgpu": 28_475,
-    "tests": 33_805,
-    "course": 46_180,
+    "tests": 33_809,
+    "course": 46_276,
     "tools": 7_910,
     "benchmarks": 9_950,
 }

@@ -3,7 +3,7 @@
 # %% [markdown] id=title
 # # The ladder
 #
-# You've written a matrix product in CUDA C. It's ten lines long, it's right, and you're proud of it. Then you give it two matrices of 4096 x 4096 floats on an H200, and it takes 277 ms. NVIDIA's library, cuBLAS, takes 2.7.
+# You've written a matrix product in CUDA C. It's ten lines long, it's right, and you're proud of it. Then you give it two matrices of 4096 x 4096 floats on an H200, and it takes 277 ms. NVIDIA's library, cuBLAS, takes 2.7 for the same 32-bit floats.
 #
 # **A factor of a hundred, on the same chip. Where does it go, and how much of it can you get back?**
 #
@@ -11,7 +11,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 70 minutes, 30 of them for the two exercises; the encore takes 15 |
+# | Time | 60 minutes, half of them for the two exercises; the encore takes 15 |
 # | You need | [02c_tiles](02c_tiles.ipynb): shared memory, tiles and barriers. The page runs on the simulated device, also if you have a GPU; its times were measured on an H200 |
 
 # %% id=setup
@@ -102,30 +102,32 @@ reveal(
     lambda: stairs("naive", "coalesced", "shared"),
     lambda: needs(before, after, tiled),
     faster=faster,
-    reads=tiled.counts.shared_requests / products,
 )
 
 # %% id=20-shared told truth=two
-# {faster:.1f} times. Look at the second picture, which is the heart of this page. An SM of the H200 can do 128 multiply-adds in a clock, four warps' worth: that's the dashed line. A bar says how many clocks a *memory* needs to serve the same four warps. Where a bar is longer than the line, the arithmetic has to wait. We've pushed global memory back, but the inner loop of `shared` now reads {reads:.1f} numbers from shared memory for each multiply-add, and shared memory serves one warp's read in a clock. We've traded one queue for another.
+# {faster:.1f} times. Look at the second picture, which is the heart of this page. An SM of the H200 can do 128 multiply-adds in a clock, four warps' worth: that's the dashed line. A bar says how many clocks a *memory* needs to serve the same four warps. Where a bar is longer than the line, the arithmetic has to wait. A load of global memory first asks L1, the SM's own cache, which looks up one *line* of 128 bytes in a clock. So this bar counts lines and not sectors: `naive` touches 33 for each product of a warp, and `coalesced` two.
 #
-# (nvcc does a little better than the source says. It fetches four neighbours of `tile_a` with one read, so 1.25 reads are left for each product.)
+# We've pushed global memory back, but the inner loop of `shared` reads two numbers from shared memory for each multiply-add, and shared memory serves one warp's read in a clock. (The bar is a little longer than eight, since the tiles have to be filled, too.) We've traded one queue for another.
+#
+# (All bars count the kernel as it's written. nvcc does better where it can: here it fetches four neighbours of `tile_a` with one read, so 1.25 reads are left for each product.)
 
 # %% id=shared-check tags=asserts
 assert asked == 32
-assert 2 <= tiled.counts.shared_requests / products < 2.1
+assert tiled.counts.shared_requests / products == 2 + 2 / 32
+assert [it.counts.load_lines / products for it in (before, after)] == [33, 2]
 assert tiled.bound == "shared"
 
 # %% [markdown] id=registers-text
 # ## More for each thread
 #
-# The cure is the same once more, one floor up. Tiles keep numbers in *shared memory* that would otherwise come from global memory again and again. Now let a thread keep numbers in **registers** that would otherwise come from shared memory again and again. For that, a thread has to compute more than one element. If it reads four numbers of a column of `a` and four of a row of `b`, it has everything for 4 x 4 = 16 multiply-adds.
+# The cure is the same once more, one floor up: let a thread keep numbers in **registers** that would otherwise come from shared memory again and again. For that, it has to compute more than one element. If it reads four numbers of a column of `a` and four of a row of `b`, it has everything for 4 x 4 = 16 multiply-adds.
 
 # %% [markdown] id=exercise-own
 # ### Exercise: four by four
 #
-# Write that kernel. A block has 256 threads and computes 64 x 64 elements, from tiles of 64 x 16 and 16 x 64. `blockIdx.y` counts down the rows and `blockIdx.x` along the columns, and `n` is a multiple of 64. Thread `me` owns the four rows from `me / 16 * 4` and the four columns from `me % 16 * 4`.
+# Finish this kernel. A block has 256 threads and computes 64 x 64 elements, from tiles of 64 x 16 and 16 x 64. Thread `me` owns the four rows from `me / 16 * 4` and the four columns from `me % 16 * 4`. (`n` is a multiple of 64.)
 #
-# It's the longest kernel of the page. Take the outline of `shared`: fetch both tiles, barrier, multiply, barrier.
+# Fetching the tiles and storing the sums is there already. The heart is missing: what `shared` does from one barrier to the other, for sixteen elements.
 
 # %% id=20-own starter
 own = agt.Kernel(r"""
@@ -133,40 +135,17 @@ extern "C" __global__ void own(int n, const float* a, const float* b, float* c)
 {
     __shared__ float tile_a[64][16], tile_b[16][64];
     int me = threadIdx.x, row = me / 16 * 4, col = me % 16 * 4;
-    float sums[4][4] = {};
-    // your code
-}
-""")
-
-# %% id=20-own solution
-own = agt.Kernel(r"""
-extern "C" __global__ void own(int n, const float* a, const float* b, float* c)
-{
-    __shared__ float tile_a[64][16], tile_b[16][64];
-    int me = threadIdx.x, row = me / 16 * 4, col = me % 16 * 4;
-    float sums[4][4] = {};
+    // on to the rows and columns of this block
     a += blockIdx.y * 64 * n;
     b += blockIdx.x * 64;
     c += blockIdx.y * 64 * n + blockIdx.x * 64;
+    float sums[4][4] = {};
     for (int t = 0; t < n; t += 16) {
         for (int i = me; i < 1024; i += 256) {
             tile_a[i / 16][i % 16] = a[i / 16 * n + t + i % 16];
             tile_b[i / 64][i % 64] = b[(t + i / 64) * n + i % 64];
         }
-        __syncthreads();
-        for (int k = 0; k < 16; k++) {
-            float of_a[4], of_b[4];
-            for (int i = 0; i < 4; i++) {
-                of_a[i] = tile_a[row + i][k];
-                of_b[i] = tile_b[k][col + i];
-            }
-            for (int i = 0; i < 4; i++) {
-                for (int j = 0; j < 4; j++) {
-                    sums[i][j] += of_a[i] * of_b[j];
-                }
-            }
-        }
-        __syncthreads();
+        // your code
     }
     for (int i = 0; i < 4; i++) {
         for (int j = 0; j < 4; j++) {
@@ -176,12 +155,29 @@ extern "C" __global__ void own(int n, const float* a, const float* b, float* c)
 }
 """)
 
+# %% id=20-own solution
+# - // your code
+# + __syncthreads();
+# + for (int k = 0; k < 16; k++) {
+# +     float of_a[4], of_b[4];
+# +     for (int i = 0; i < 4; i++) {
+# +         of_a[i] = tile_a[row + i][k];
+# +         of_b[i] = tile_b[k][col + i];
+# +     }
+# +     for (int i = 0; i < 4; i++) {
+# +         for (int j = 0; j < 4; j++) {
+# +             sums[i][j] += of_a[i] * of_b[j];
+# +         }
+# +     }
+# + }
+# + __syncthreads();
+
 # %% id=20-own hints
-# The outline is that of `shared`: for each step, fetch both tiles, barrier, compute, barrier. 256 threads fetch 1024 numbers of each tile, so each thread fetches four.
+# A barrier, a loop over the 16 numbers `k` that the tiles are deep, and another barrier, as in `shared`.
 #
 # In the loop over `k`, read eight numbers into `float of_a[4], of_b[4];` first. Then two loops over `i` and `j` add all sixteen products.
 #
-# `for (int i = me; i < 1024; i += 256)` fetches: `tile_a[i / 16][i % 16]` is row `i / 16` of the block's rows and column `t + i % 16`; `tile_b[i / 64][i % 64]` is row `t + i / 64` and column `i % 64` of the block's columns.
+# `of_a[i]` is `tile_a[row + i][k]`, and `of_b[i]` is `tile_b[k][col + i]`. Then `sums[i][j] += of_a[i] * of_b[j];`.
 
 # %% id=20-own explanation
 # Eight reads for sixteen products, where it used to be two for each. With 8 x 8 elements it's sixteen reads for 64 products, and the sums alone fill 64 registers.
@@ -217,7 +213,9 @@ reveal(
 )
 
 # %% id=20-passes told truth=4
-# The warp wants sixteen different columns, each eight further on than the last. These fall into the banks 0, 8, 16 and 24, four into each, so the read takes four passes. The read of `tile_a` takes two, and the microscope counts {each:.1f} extra passes for each access on average. That's a **bank conflict**. Even so, far fewer reads have made the kernel {faster:.1f} times as fast. (We count in the kernel as it's written. nvcc sees that neighbours are read, and reads four at once.)
+# The warp wants sixteen different columns, each eight further on than the last. These fall into the banks 0, 8, 16 and 24, four into each, so the read takes four passes. The read of `tile_a` takes two, and the microscope counts {each:.1f} extra passes for each access on average. That's a **bank conflict**. Even so, far fewer reads have made the kernel {faster:.1f} times as fast.
+#
+# (That's 40 % of what the arithmetic could do at best, and a bar of three would leave a third. So nvcc must be reading neighbours together here, too.)
 
 # %% id=passes-check tags=asserts
 assert passes == 4
@@ -257,7 +255,7 @@ extern "C" __global__ void turn(int n, const float* x, float* y)
 # `tile[x][y]`, for 32 values of x, is a column, and all its numbers lie in one bank, since rows are 32 numbers long. So make them 33 long.
 
 # %% id=20-turn explanation
-# One column that nobody uses moves each row on by a bank, so the 32 numbers of a column lie in 32 banks. The rungs of 20b pad their tiles of `a` for the same reason: their rows have 132 numbers instead of 128.
+# One column that nobody uses moves each row on by a bank, so the 32 numbers of a column lie in 32 banks. That's called **padding**.
 
 # %% id=20-turn-check
 check("20-turn", turn)
@@ -265,10 +263,11 @@ check("20-turn", turn)
 # %% [markdown] id=wide-text
 # ## Four at a time
 #
-# The last rung of this page needs no new idea, just a wider spoon. `wide` fetches, reads and writes four numbers with one instruction, as a `float4`. Those four have to be neighbours in memory, but a thread's four numbers of `a` lie in a column. So `wide` turns the tile of `a` on its way into shared memory. (You don't need each line of the kernel. The two that matter are `float4 from_a = four(a[t]);` and the loop that reads `of_a` and `of_b`.)
+# The last rung of this page needs no new idea, just a wider spoon. `wide` doesn't leave it to nvcc to find neighbours, but fetches, reads and writes four numbers with one instruction, as a `float4`. Those four have to be neighbours in memory, but a thread's four numbers of `a` lie in a column. So `wide` turns the tile of `a` on its way into shared memory. Here's its loop, in which `four(x)` is the `float4` that begins at `x`. (`__align__(16)` makes a `float4` possible there, and `#pragma unroll` has the loop written out.)
 
 # %% id=wide-source
-print(rung("wide").source)
+source = rung("wide").source
+print(source[source.index("    for (int t") : source.rindex("    for (int i")])
 
 # %% id=wide-climb
 wider = climb("wide")
@@ -281,10 +280,21 @@ stairs("naive", "coalesced", "shared", "registers", "wide")
 needs(tiled, wide_open, wider)
 
 # %% [markdown] id=wide-after
-# For the first time the bars of both memories end before the line, so the arithmetic could be busy in every clock. It isn't: the kernel has 71 % of cuBLAS's speed, and now nothing that we've counted holds it up. What's left is mostly *time in which nobody does anything*, because everybody waits. That's what the upper rungs are about.
+# For the first time the bars of both memories end before the line. (The microscope charges a warp's `float4`s one pass, and the extra ones that a better order would save. Charged in full, by the rule of banks, `wide` ends at 0.72, still before the line.) So neither memory is *the* limit any more, and the arithmetic could be busy in every clock. It isn't: the kernel has 71 % of cuBLAS's speed. The conflicts that are left cost a little, but what's left is mostly *time in which nobody does anything*, because everybody waits. That's what the upper rungs are about.
 
 # %% id=wide-check tags=asserts
 assert 0.65 < share("wide") < 0.75
+# What a warp of `wide` does in a step, for the passes that its accesses take by the rule of banks.
+own_rows, own_cols = [me // 16 * 8 for me in range(32)], [me % 16 * 8 for me in range(32)]
+wide_passes = 0
+for starts, times in ((own_rows, 16), (own_cols, 16), ([4 * me for me in range(32)], 1)):
+    wanted = {first + i for first in starts for i in range(4)}
+    wide_passes += times * max(sum(w % 32 == bank for w in wanted) for bank in range(32))
+wanted = {me % 2 * 4 * 128 + me // 2 for me in range(32)}
+wide_passes += 4 * max(sum(w % 32 == bank for w in wanted) for bank in range(32))
+assert wide_passes == 92
+assert round(wide_passes / (8 * 64 / 4), 2) == 0.72  # an SM does four multiply-adds of warps in a clock
+assert round(40 * 67 / 100) == round(2 * 4096**3 / ms("registers") / 1e9)  # TFLOP/s of 67
 
 # %% [markdown] id=key-points
 # ## Key points
@@ -292,9 +302,9 @@ assert 0.65 < share("wide") < 0.75
 # - Count before you time. Sectors for each load, reads of shared memory for each product, and passes for each read tell you what holds a kernel up, and the next change has to be about that.
 # - The same cure works on each floor: whatever is expensive to fetch gets fetched once, kept one floor nearer, and used as often as there's room for it. Tiles live in shared memory, sums and fragments in registers.
 # - Threads that are neighbours should read numbers that are neighbours. In global memory that saves sectors, and in shared memory it saves passes.
-# - If a column of a tile falls into one bank, make its rows one number longer.
+# - If a column of a tile falls into one bank, pad its rows: by one number, or by four if they're read as `float4`.
 #
-# If a word is new, look in the [glossary](../docs/glossary.md). **Next:** every memory has time to spare, and a third of the speed is missing. [20b_the_upper_rungs](20b_the_upper_rungs.ipynb) finds it.
+# If a word is new, look in the [glossary](../docs/glossary.md). **Next:** both memories could keep up, and more than a quarter of the speed is missing. [20b_the_upper_rungs](20b_the_upper_rungs.ipynb) finds it.
 
 # %% id=score
 score("20")

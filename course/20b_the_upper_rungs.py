@@ -3,7 +3,7 @@
 # %% [markdown] id=title
 # # The upper rungs
 #
-# In [20](20_the_ladder.ipynb) you counted what a matrix product asks of each memory, and asked for less, until every memory had time to spare. That gave 71 % of cuBLAS's speed. Counting doesn't help any more. For much of the rest of the time, a block stands in front of a barrier and waits for numbers to arrive.
+# In [20](20_the_ladder.ipynb) you counted what a matrix product asks of each memory, and asked for less, until neither was the limit any more. That gave 71 % of cuBLAS's speed. A few bank conflicts are left, but for much of the rest of the time, a block stands in front of a barrier and waits for numbers to arrive.
 #
 # **So what does it take to wait less, and do you catch up with cuBLAS?**
 #
@@ -11,7 +11,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 60 minutes, half of them for the exercise and the challenge; the encore takes 45 |
+# | Time | 65 minutes, 40 of them for the exercise and the challenge; the encore takes 45 |
 # | You need | [20_the_ladder](20_the_ladder.ipynb). The page runs on the simulated device, also if you have a GPU; its times were measured on an H200 |
 
 # %% id=setup
@@ -32,37 +32,75 @@ agt.use("sim")
 # %% [markdown] id=warps-text
 # ## A step of a block
 #
-# One rung comes first that only tidies up. In `warps`, the 32 threads of a warp stand in eight rows of four instead of in two rows of sixteen. They compute as many elements as before, but what they read for one product now lies together, and nobody meets in a bank. (The tiles of `a` also get the padding that you gave `turn`.) That's worth six points.
+# One rung comes first that only tidies up. A warp of `wide` stands in two rows of sixteen threads, and a warp of `warps` in eight rows of four. For every product, a lane reads four numbers of `a` that belong to its row and four of `b` that belong to its column (and then four more of each):
+
+# %% id=draw-warps tags=helpers
+def draw_warps():
+    """The lanes of a warp of `wide` and of `warps`, and the first bank of each float4 that they read."""
+    figure, axes = plt.subplots(figsize=(9, 3.6), layout="constrained")
+    for x, y, name, rows, columns, step, passes in (
+        (0, 3, "wide", 2, 16, 8, "4 passes for b, 1 for a"),
+        (19.5, 0, "warps", 8, 4, 4, "1 pass for each"),
+    ):
+        cells = [(i, j, f"{columns * i + j}", "#f2f2f2") for i in range(rows) for j in range(columns)]
+        cells += [(i, -1.3, f"{step * i % 32}", "#9fc9e8") for i in range(rows)]
+        cells += [(-1.3, j, f"{step * j % 32}", "#f5c76a") for j in range(columns)]
+        for down, right, words, colour in cells:
+            at = x + right, y + down
+            axes.add_patch(plt.Rectangle(at, 1, 1, facecolor=colour, edgecolor="0.4", lw=0.8))
+            axes.text(at[0] + 0.5, at[1] + 0.5, words, ha="center", va="center", fontsize=8)
+        axes.text(x + columns + 0.3, y - 0.8, "b", va="center")
+        axes.text(x - 1.5, y + rows / 2, "a", ha="right", va="center")
+        axes.text(x - 1.3, y - 1.6, f"{name}: {rows + columns} float4", fontsize=10)
+        axes.text(x - 1.3, y + rows + 0.6, passes, va="center", fontsize=9)
+    axes.set(xlim=(-2.2, 25), ylim=(9, -3.2), aspect="equal")
+    axes.set_axis_off()
+    shown(
+        figure,
+        "wide: 2 x 16 lanes read 2 float4 of a and 16 of b, which begin in the banks 0, 8, 16, 24, "
+        "four times over. warps: 8 x 4 lanes read 8 float4 of a, in the banks 0, 4 and so on to 28, "
+        "and 4 of b, in the banks 0, 4, 8 and 12.",
+        "Grey: the lanes. Coloured: the float4s that they read, with the bank in which each begins.",
+    )
+
+# %% id=warps
+draw_warps()
+
+# %% [markdown] id=steps-text
+# In `wide`, sixteen `float4`s of `b` crowd into half of the banks, hence the conflicts that we left on page 20. In `warps`, nobody meets, and 12 `float4`s do for what took 18. That's worth six points. (Its tile of `a` is padded, too, by four numbers.)
 #
-# Now look at what a block does in one step. It fetches two tiles, meets at a barrier, multiplies, and meets again, so that nobody overwrites a tile that somebody still reads. In the picture that's the upper lane.
+# Now look at what a block does in one step. It waits for the numbers of two tiles, puts them into shared memory, meets at a barrier, multiplies, and meets again, so that nobody overwrites a tile that somebody still reads. In the picture that's the upper lane.
 
 # %% id=draw-steps tags=helpers
 def draw_steps():
     """What a block does, step by step: a drawing, and not to scale."""
     wait = {"colour": "#e6e6e6", "hatch": "////", "meaning": "waits for global memory"}
+    put = {"colour": "#cc79a7", "meaning": "puts the numbers into the tile"}
+    meet = {"colour": "black", "meaning": "barrier"}
     work = {"colour": "#56b4e9", "meaning": "multiplies"}
     fetch = {"colour": "#e69f00", "meaning": "the next numbers are on their way"}
-    one = [
-        bar
-        for t in (0, 5, 10)
-        for bar in (
-            LaneBar(t, t + 2, **wait),
-            LaneBar(t + 2, t + 5, words=f"tile {t // 5}", **work),
-        )
-    ]
-    two = [LaneBar(0, 2, **wait)]
-    two += [LaneBar(t, t + 3, words=f"tile {t // 3}", **work) for t in (2, 5, 8)]
-    under_way = [LaneBar(t, t + 2, words=f"tile {t // 3 + 1}", **fetch) for t in (2, 5, 8)]
-    figure, axes = plt.subplots(figsize=(8, 2.1), layout="constrained")
-    lanes = [("warps", one), ("ahead", two), ("its loads", under_way)]
-    draw_lanes(axes, lanes)
+
+    def step(t, tile):
+        yield LaneBar(t, t + 0.6, **put)
+        yield LaneBar(t + 0.6, t + 0.75, **meet)
+        yield LaneBar(t + 0.75, t + 3.75, words=f"tile {tile}", **work)
+
+    one, two, under_way = [], [LaneBar(0, 2, **wait)], []
+    for tile in range(3):
+        t = 5.9 * tile
+        one += [LaneBar(t, t + 2, **wait), *step(t + 2, tile), LaneBar(t + 5.75, t + 5.9, **meet)]
+        t = 2 + 3.75 * tile
+        two += step(t, tile)
+        under_way += [LaneBar(t + 0.75, t + 2.75, words=f"tile {tile + 1}", **fetch)]
+    figure, axes = plt.subplots(figsize=(9, 2.1), layout="constrained")
+    draw_lanes(axes, [("warps", one), ("ahead", two), ("its loads", under_way)])
     axes.set(xlabel="time (a drawing, not to scale)")
     axes.set_xticks([])
     shown(
         figure,
-        "warps: waits, multiplies tile 0, waits, multiplies tile 1, waits, multiplies tile 2. "
-        "ahead: waits once, then multiplies tiles 0, 1 and 2 without a gap, "
-        "while the numbers of the tile after that are on their way.",
+        "warps, in each of three steps: waits, puts the numbers into the tile, barrier, multiplies, "
+        "barrier. ahead: waits once, and then in each step: puts the numbers into the tile, barrier, "
+        "multiplies, while the numbers of the tile after that are on their way.",
     )
 
 # %% id=steps
@@ -104,7 +142,7 @@ def counted():
 reveal("20b-lag", "one", counted, lambda: stairs("registers", "wide", "warps", "ahead"))
 
 # %% id=20b-lag told truth=one
-# The fast thread has passed the barrier of step t - 1. Everybody had to arrive there, and whoever arrives has finished step t - 2. So the slow ones can be at step t - 1 at most, and they read the *other* tile. That's why two tiles are enough, and why one barrier a step is enough. On the H200 it's worth eight points.
+# The fast thread has passed the barrier of step t - 1. Everybody had to arrive there, and whoever arrives has finished step t - 2. So the slow ones can be at step t - 1 at most, and they read the *other* tile. That's why two tiles are enough, and why one barrier a step is enough. On the H200 it's worth eight to nine points.
 
 # %% id=lag-check tags=asserts
 assert [r.counts.barriers // r.counts.blocks for r in pair] == [2 * steps, steps]
@@ -178,7 +216,7 @@ check("20b-ahead", ahead)
 # %% [markdown] id=copies-text
 # ## Copies that nobody waits for
 #
-# The next rung, `larger`, goes back to the idea of page 20 once more: 8 x 16 elements for each thread, and tiles twice as deep. That makes 92 % of cuBLAS in 47 lines, without any special instruction.
+# The next rung, `larger`, takes the cure of page 20 once more. With 8 x 16 elements for each thread, 24 numbers are enough for 128 products, where it took 16 for 64. Together with tiles twice as deep, that makes 92 % of cuBLAS in 47 lines.
 #
 # It has a price, though. The numbers on their way wait in registers, and `larger` already fills 247 of the 255 that a thread can have. Since 2020, GPUs can copy from global to shared memory without a register in between. A thread starts such an **asynchronous copy** and goes on:
 #
@@ -211,17 +249,27 @@ reveal("20b-copies", truth, lambda: stairs("warps", "ahead", "larger", "copies")
 # %% id=copies-check tags=asserts
 assert 1.1 < ms("copies", 1024) / ms("larger", 1024) < 1.15
 assert 0.91 < share("larger") < 0.93
-assert rung("larger").lines == 47
-assert (registers_of("larger"), registers_of("copies")) == (247, 211)
 
 # %% [markdown] id=top-text
 # ## The last rung
 #
-# Without the loads, a thread of `copies` needs 211 registers where `larger` needs 247. `top` spends that room. Its tiles come by asynchronous copies, too, but each thread also reads the numbers for the *next* product from shared memory while it computes this one, and has to keep 24 more of them. So the same idea works on both floors: ask early, and use it later. (And a block now computes 128 x 256 elements.) Here's the loop; the whole kernel has 77 lines.
-
-# %% id=top-source
-source = rung("top").source
-print(source[source.index("    for (int t = 0; t < n / DEEP") :])
+# `top` asks early one floor up as well: while it computes one product, each thread reads the numbers for the *next* one from shared memory. That's 24 more numbers to keep. `larger` had no room for them, but `copies` needs only 211 registers. This is the loop, without its details:
+#
+# ```c
+# for (int t = 0; t < n / DEEP; t++) {
+#     // start copying the tiles of step t + 1
+#     for (int k = 0; k < DEEP; k++) {
+#         if (k == DEEP - 1) {  // so the next product is the first of step t + 1
+#             __pipeline_wait_prior(0);
+#             __syncthreads();
+#         }
+#         // read the numbers of the next product
+#         // multiply those that were read a turn ago
+#     }
+# }
+# ```
+#
+# A block now computes 128 x 256 elements. nvcc even gets by with 208 registers, and `print(rung("top").source)` shows you all 77 lines.
 
 # %% [markdown] id=sign-text
 # All indices in this kernel are of type `int`, and none is ever negative. So we could as well write `unsigned int` everywhere, and it would compute the same.
@@ -268,7 +316,9 @@ from statistics import geometric_mean
 assert geometric_mean(at.values()) > 0.95
 assert min(at.values()) > 0.91
 assert geometric_mean(share("larger", n) for n in at) > 0.9
-assert rung("larger").lines <= 50
+assert (rung("larger").lines, rung("top").lines) == (47, 77)
+used = {name: registers_of(name) for name in ("larger", "copies", "top", "top unsigned")}
+assert list(used.values()) == [247, 211, 208, 244]
 
 # %% [markdown] id=small-text
 # ## And for small matrices?
@@ -280,15 +330,15 @@ for name in ("naive", "coalesced", "shared", "registers", "ahead", "top"):
     print(f"{name:>9}: {1000 * ms(name, 256):5.1f} µs on the H200 for 256 x 256")
 
 # %% [markdown] id=small-after
-# The second rung beats the last one by a factor of five. With tiles of 128 x 256, the whole result is two blocks, and the other 130 SMs of the GPU have nothing to do.
+# The second rung beats the last one by a factor of nearly six. With tiles of 128 x 256, the whole result is two blocks, and the other 130 SMs of the GPU have nothing to do.
 
 # %% id=small-check tags=asserts
-assert 5 < ms("top", 256) / ms("coalesced", 256) < 6
+assert 5.5 < ms("top", 256) / ms("coalesced", 256) < 6
 
 # %% [markdown] id=challenge-text
 # ## Challenge: 256 x 256
 #
-# So climb once more, for `n` = 256. `small` returns the operation that multiplies, with a kernel of yours and any grid and block that you like. `n` is a multiple of 128. The kernel below is the rung `shared`, and takes 9.6 µs on the simulated H200. Can you get below 8?
+# So climb once more, for `n` = 256. `small` returns the operation that multiplies, with a kernel of yours and any grid and block that you like. `n` is a multiple of 128. The kernel below is the rung `shared`. Can you get below 8 µs on the simulated H200?
 
 # %% id=20b-challenge starter
 mine = agt.Kernel(
@@ -369,7 +419,7 @@ check("20b-challenge", small)
 #
 # - When no memory is busy all the time and the arithmetic isn't either, somebody waits. Ask for the next numbers before you use these.
 # - Two tiles that are used in turns need only one barrier a step, because nobody can be more than one step behind.
-# - Asynchronous copies hardly help a kernel that already hides its waits. They pay by the registers that they set free.
+# - Asynchronous copies hardly help a kernel that already hides its waits. They pay where registers are scarce, because what's on its way needs none.
 # - Every rung has a size for which it's wrong. Large tiles need large matrices.
 # - The last tenth is found by measuring and not by thinking.
 #
@@ -451,9 +501,9 @@ check("20b-fused", fused)
 # %% [markdown] id=exercise-rows
 # ### Exercise: softmax on the way
 #
-# That worked because a whole row fits into a warp's registers. A longer row doesn't, but softmax can be computed **on the way**: keep the largest number so far, and the sum of the powers so far. When a larger number comes, shrink the sum by `exp(old - new)` and go on.
+# That worked because a whole row fits into a warp's registers. A longer row doesn't, but softmax can be computed **on the way**: keep the largest number so far, and the sum of the exponentials so far. When a larger number comes, shrink the sum by `exp(old - new)` and go on.
 #
-# `rows` computes the softmax of each row of `x`, which has `n` numbers. A block is one warp and has one row. A thread may read each of its numbers twice, once for the sum and once for the result, and no more. Numbers may be large.
+# `rows` computes the softmax of each row of `x`, which has `n` numbers. A block is one warp and has one row. A thread may read each of its numbers twice, once for the sum and once for the result, and no more. Numbers may be large. (`top` doesn't begin with `-INFINITY`, because a lane may have no number, and `-INFINITY - -INFINITY` isn't one.)
 
 # %% id=20b-rows starter
 rows = agt.Kernel(r"""
@@ -461,31 +511,15 @@ extern "C" __global__ void rows(int n, const float* x, float* y)
 {
     x += blockIdx.x * n;
     y += blockIdx.x * n;
-    float top = -INFINITY, sum = 0.0f;
-    for (int i = threadIdx.x; i < n; i += 32) {
-        // your code
-    }
-}
-""")
-
-# %% id=20b-rows solution
-rows = agt.Kernel(r"""
-extern "C" __global__ void rows(int n, const float* x, float* y)
-{
-    x += blockIdx.x * n;
-    y += blockIdx.x * n;
     float top = -3e38f, sum = 0.0f;
     for (int i = threadIdx.x; i < n; i += 32) {
-        float v = x[i], higher = fmaxf(top, v);
-        sum = sum * expf(top - higher) + expf(v - higher);
-        top = higher;
+        float v = x[i];
+        // your code: what this lane knows so far
     }
     for (int far = 1; far < 32; far *= 2) {
         float their_top = __shfl_xor_sync(0xffffffff, top, far);
         float their_sum = __shfl_xor_sync(0xffffffff, sum, far);
-        float higher = fmaxf(top, their_top);
-        sum = sum * expf(top - higher) + their_sum * expf(their_top - higher);
-        top = higher;
+        // your code: what both lanes know together
     }
     for (int i = threadIdx.x; i < n; i += 32) {
         y[i] = expf(x[i] - top) / sum;
@@ -493,12 +527,22 @@ extern "C" __global__ void rows(int n, const float* x, float* y)
 }
 """)
 
+# %% id=20b-rows solution
+# - // your code: what this lane knows so far
+# + float higher = fmaxf(top, v);
+# + sum = sum * expf(top - higher) + expf(v - higher);
+# + top = higher;
+# - // your code: what both lanes know together
+# + float higher = fmaxf(top, their_top);
+# + sum = sum * expf(top - higher) + their_sum * expf(their_top - higher);
+# + top = higher;
+
 # %% id=20b-rows hints
-# For each number `v`: `higher = fmaxf(top, v)`, then `sum * expf(top - higher) + expf(v - higher)` is the new sum.
+# For each number `v`: `higher = fmaxf(top, v)`, and then both the old sum and the new number are counted from `higher` on.
 #
-# Two threads merge in the same way: both sums shrink to the higher top, and are added. With `far` = 1, 2, 4, 8 and 16 all 32 threads have the whole.
+# `sum * expf(top - higher) + expf(v - higher)` is the new sum.
 #
-# Begin with a very low number instead of minus infinity: `-INFINITY - -INFINITY` isn't a number, and a thread may have no element.
+# Two lanes merge in the same way: both sums shrink to the higher top, and are added.
 
 # %% id=20b-rows explanation
 # A top and a sum: that's all one has to remember of a row, however long it is. Whatever was added up before is shrunk by the same factor.
@@ -509,7 +553,7 @@ check("20b-rows", rows)
 # %% [markdown] id=exercise-attend
 # ### Exercise: attention on the way
 #
-# Now both together. A block is one warp, and has one query of 32 numbers, a number for each lane. For each of `n` keys, the loop below computes the score. In NumPy, the rest would be `w = np.exp(s - s.max())` and `y = w @ v / w.sum()`. Do it in **one** loop, with softmax on the way, and read each key and each value once. (Usually scores are divided by the root of the query's length first.)
+# Now both together. A block is one warp, and has one query of 32 numbers, a number for each lane. For each of `n` keys, the loop below computes the score. In NumPy, the rest would be `w = np.exp(s - s.max())` and `y = w @ v / w.sum()`. Do it in **one** loop, with softmax on the way, and read each key and each value once. (Usually scores are divided first by the root of 32, the number of elements.)
 
 # %% id=20b-attend starter
 attend = agt.Kernel(r"""
@@ -543,7 +587,7 @@ extern "C" __global__ void attend(int n, const float* q, const float* k,
 # + y[blockIdx.x * 32 + lane] = out / sum;
 
 # %% id=20b-attend hints
-# Keep three things: the largest score so far, the sum of the powers so far, and `out`. All lanes have the same score, so no lane needs to ask another.
+# Keep three things: the largest score so far, the sum of the exponentials so far, and `out`. All lanes have the same score, so no lane needs to ask another.
 #
 # With `higher = fmaxf(top, score)`, the new key's weight is `expf(score - higher)`, and everything from before shrinks by `expf(top - higher)`: the sum, and `out` as well.
 #

@@ -167,6 +167,7 @@ def needs(*reports: Any) -> None:
 
     Counts of the kernels as they are written, whose arithmetic does 128 multiply-adds in a clock of an SM.
     Global memory is counted where the SM asks for it: a clock for each line of 128 bytes that a load touches.
+    Of shared memory, an access is a pass, and `bank_conflicts` come on top: of a `float4`, the needless ones.
     """
     import matplotlib.pyplot as plt
 
@@ -177,8 +178,9 @@ def needs(*reports: Any) -> None:
         counts, least = report.counts, report.flops / 2 / 32 / report.spec.issue_per_clock
         clocks = counts.load_lines / least, (counts.shared_requests + counts.bank_conflicts) / least
         told.append(f"{report.name}: global memory {clocks[0]:.2f}, shared memory {clocks[1]:.2f}")
-        for k, (name, colour) in enumerate((("global", "#e69f00"), ("shared", "#009e73"))):
-            y, label = place + 0.38 * k, f"{name} memory" if not place else None
+        kinds = ("global memory\n(lines)", "#e69f00"), ("shared memory\n(passes)", "#009e73")
+        for k, (name, colour) in enumerate(kinds):
+            y, label = place + 0.38 * k, name if not place else None
             axes.barh(y, clocks[k], 0.36, color=colour, label=label)
             number = f"{clocks[k]:.0f}" if clocks[k] >= 10 else f"{clocks[k]:.2g}"
             card = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}

@@ -2,20 +2,23 @@
 
 
 # %% id=20b-rows of=starter
-# - // your code
-# + float v = x[i];
+# - // your code: what this lane knows so far
 # + if (v > top) {
 # +     sum = sum * expf(top - v) + 1.0f;
 # +     top = v;
 # + } else {
 # +     sum += expf(v - top);
 # + }
-#   }
+# - for (int far = 1; far < 32; far *= 2) {
+# -     float their_top = __shfl_xor_sync(0xffffffff, top, far);
+# -     float their_sum = __shfl_xor_sync(0xffffffff, sum, far);
+# -     // your code: what both lanes know together
+# - }
 # + float high = top;
 # + for (int far = 16; far > 0; far /= 2) high = fmaxf(high, __shfl_xor_sync(0xffffffff, high, far));
-# + sum = sum == 0.0f ? 0.0f : sum * expf(top - high);
+# + sum *= expf(top - high);
 # + for (int far = 16; far > 0; far /= 2) sum += __shfl_xor_sync(0xffffffff, sum, far);
-# + for (int i = threadIdx.x; i < n; i += 32) y[i] = expf(x[i] - high) / sum;
+# + top = high;
 
 
 # %% id=20b-ahead

@@ -179,5 +179,6 @@ extern "C" __global__ void rows(int n, const float* x, float* y)
 
 
 # %% id=20b-rows cause="is nan"
-# - float v = x[i], higher = fmaxf(top, v);
+# - float v = x[i];
+# - float higher = fmaxf(top, v);
 # + float v = x[i], higher = 0.0f;

@@ -97,7 +97,7 @@ class Counts:
     store_bytes_needed: int = 0
     shared_requests: int = 0  # loads and stores of shared memory issued by a warp
     # Extra passes (wavefronts) that these need: for each request, the greatest number of different 4-byte
-    # words in one bank, less 1. *Sampled.*
+    # words in one bank, less 1; of wide elements, less the passes that any order takes. *Sampled.*
     bank_conflicts: int = 0
     # Atomic operations by lanes, and as issued by warps.
     atomics: int = 0

@@ -105,7 +105,7 @@ reveal(
 )
 
 # %% id=20-shared told truth=two
-# {faster:.1f} times. Look at the second picture, which is the heart of this page. An SM of the H200 can do 128 multiply-adds in a clock, four warps' worth: that's the dashed line. A bar says how many clocks a *memory* needs to serve the same four warps. Where a bar is longer than the line, the arithmetic has to wait. A load of global memory first asks L1, the SM's own cache, which looks up one *line* of 128 bytes in a clock. So this bar counts lines and not sectors: `naive` touches 33 for each product of a warp, and `coalesced` two.
+# {faster:.1f} times. Look at the second picture, which is the heart of this page. An SM of the H200 can do 128 multiply-adds in a clock, four warps' worth: that's the dashed line. A bar says how many clocks a *memory* needs to serve the same four warps. Where a bar is longer than the line, the arithmetic has to wait. A load of global memory first asks L1, the SM's own cache, which looks up one *line* of 128 bytes in a clock. So this bar counts lines and not sectors: for a product each, four warps of `naive` touch 4 x 33, and four of `coalesced` 4 x 2.
 #
 # We've pushed global memory back, but the inner loop of `shared` reads two numbers from shared memory for each multiply-add, and shared memory serves one warp's read in a clock. (The bar is a little longer than eight, since the tiles have to be filled, too.) We've traded one queue for another.
 #
@@ -284,16 +284,14 @@ needs(tiled, wide_open, wider)
 
 # %% id=wide-check tags=asserts
 assert 0.65 < share("wide") < 0.75
-# What a warp of `wide` does in a step, for the passes that its accesses take by the rule of banks.
-own_rows, own_cols = [me // 16 * 8 for me in range(32)], [me % 16 * 8 for me in range(32)]
-wide_passes = 0
-for starts, times in ((own_rows, 16), (own_cols, 16), ([4 * me for me in range(32)], 1)):
-    wanted = {first + i for first in starts for i in range(4)}
-    wide_passes += times * max(sum(w % 32 == bank for w in wanted) for bank in range(32))
-wanted = {me % 2 * 4 * 128 + me // 2 for me in range(32)}
-wide_passes += 4 * max(sum(w % 32 == bank for w in wanted) for bank in range(32))
-assert wide_passes == 92
-assert round(wide_passes / (8 * 64 / 4), 2) == 0.72  # an SM does four multiply-adds of warps in a clock
+# The passes that a warp of `wide` takes in a step by the rule of banks: reads of a and b, and stores of b and a.
+lanes, in_turn = np.arange(32), 0
+for first, width, times in (
+    (lanes // 16 * 8, 4, 16), (lanes % 16 * 8, 4, 16), (4 * lanes, 4, 1), (lanes % 2 * 512 + lanes // 2, 1, 4)
+):
+    wanted = np.unique(first[:, None] + np.arange(width))
+    in_turn += times * np.bincount(wanted % 32).max()
+assert round(in_turn / (8 * 64 / 4), 2) == 0.72  # an SM does four multiply-adds of warps in a clock
 assert round(40 * 67 / 100) == round(2 * 4096**3 / ms("registers") / 1e9)  # TFLOP/s of 67
 
 # %% [markdown] id=key-points

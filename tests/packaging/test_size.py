@@ -21,7 +21,7 @@ WHOLE = {
     "asyncgpu_course": 11_985,
     "simgpu": 28_475,
     "tests": 33_809,
-    "course": 46_276,
+    "course": 46_332,
     "tools": 7_910,
     "benchmarks": 9_950,
 }
@@ -29,7 +29,7 @@ JAVASCRIPT = 700
 ROOMS = {
     "asyncgpu_course/checks": 1_880,
     "asyncgpu_course/exercises": 7_700,
-    "asyncgpu_course/ladder": 215,
+    "asyncgpu_course/ladder": 216,
     "asyncgpu_course/start": 225,
     "asyncgpu_tutor/arrays": 660,
     "asyncgpu_tutor/clusters": 1_250,

@@ -212,7 +212,7 @@ with agt.using("sim"):
 # %% [markdown] id=exercise-buffers
 # ### Exercise: two buffers in turn
 #
-# Data arrive in chunks, say from a file. `fill(buffer, i)` writes chunk `i` into a host array, which keeps Python busy for a while. There are `count` chunks, but only two pinned `buffers`. Upload all chunks on `stream`, and return the list of what `async_on` gives you. For an upload that's the device array, even before its numbers are there. Two things have to hold, even if the device is slow:
+# Data arrive in chunks, say from a file. `fill(buffer, i)` writes chunk `i` into a host array, which keeps Python busy for a while. There are `count` chunks, but only two pinned `buffers`. Upload all chunks on `stream`, and return the list of their device arrays. `async_on` gives you each one at once, before its numbers are there. Two things have to hold, even if the device is slow:
 #
 # - You never fill a buffer that is still being copied.
 # - While the device copies from one buffer, Python fills the other.
@@ -522,9 +522,9 @@ assert max(s.end for s in calls) - min(s.start for s in calls) > max(eight.metri
 # - Run `prepare` *once*, on one of the `streams`, and use its table for all chunks.
 # - Deal the chunks out to the streams in turn.
 # - Return the results as NumPy arrays, in the order of the chunks.
-# - Python shouldn't wait before everything is on its way. What `async_on` returns for `prepare` may be passed on at once, and it's up to you that no stream reads the table too early.
+# - Python shouldn't wait before everything is on its way. You can pass on the handle of the table at once, but make sure that no stream reads the table too early.
 #
-# In the check, five chunks of 2.5 MB on three streams take 769 µs as it stands, and 381 are possible. What has to be right is the order. The check also runs your code on a device that picks the unluckiest order it's allowed to.
+# In the check, five chunks of 2.5 MB on three streams take 769 µs as it stands, and 381 are possible. It's the order of the work that's checked, not the time. The check also runs your code on a device that picks the unluckiest order it's allowed to.
 
 # %% id=02b-chunked-overlap starter
 def pipeline(prepare, process, chunks, streams):

@@ -136,9 +136,8 @@ class KernelLaunch:
                     f"memory ({own:,} static, {shared_mem:,} dynamic): {device.spec.name} has {room:,}"
                 )
         launch = cls(device, function, grid, block, shared_mem, values, tells)
-        kernel.check_bounds(block)  # refused by the call, as by CUDA's, and not by the run
-        if kernel.code.cooperative:
-            kernel.check_room(math.prod(grid), launch._room())
+        # Refused by the call, as by CUDA's, and not by the run.
+        kernel.check_fit(grid, block, launch._room() if kernel.code.cooperative else None)
         read = [memory for memory in ways if memory not in written]
         cost = device.spec.call_launch_us
         detail: dict[str, object] = {"grid": list(grid), "block": list(block)}

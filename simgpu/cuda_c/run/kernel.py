@@ -74,23 +74,24 @@ class CompiledKernel:
         given = self.code.parameters
         return [isinstance(v.type, Pointer) and v.origin.has("signals") for v in given]
 
-    def check_bounds(self, block: Extent3) -> None:
-        """Refuse a block of more threads than the kernel was compiled for, as CUDA does."""
-        threads = block[0] * block[1] * block[2]
-        if threads > self.most_threads:
-            raise LaunchConfigError(
-                f"kernel '{self.signature.name}': a block of {block} has {threads} threads, and the kernel's "
-                f"__launch_bounds__ promises at most {self.most_threads}: launch smaller blocks, or raise it"
-            )
-
     def check_cooperative(self, cure: str) -> None:
         """Refuse a launch that isn't cooperative to a kernel whose blocks meet."""
         if self.code.cooperative:
             text = "has a barrier of the grid, on which a launch has to be cooperative, and this one is not"
             raise LaunchConfigError(f"kernel '{self.signature.name}' {text}: {cure}")
 
-    def check_room(self, blocks: int, fit: int | None) -> None:
-        """Refuse more blocks than fit on the device at once if all of them meet at a barrier of the grid."""
+    def check_fit(self, grid: Extent3, block: Extent3, fit: int | None) -> None:
+        """Refuse a block larger than the kernel was compiled for, and blocks that meet and don't fit at once.
+
+        `fit` is how many blocks the device holds, or None where nobody asks.
+        """
+        threads = block[0] * block[1] * block[2]
+        if threads > self.most_threads:
+            raise LaunchConfigError(
+                f"kernel '{self.signature.name}': a block of {block} has {threads} threads, and the kernel's "
+                f"__launch_bounds__ promises at most {self.most_threads}: launch smaller blocks, or raise it"
+            )
+        blocks = grid[0] * grid[1] * grid[2]
         if self.code.cooperative and fit is not None and blocks > fit:
             raise LaunchConfigError(
                 f"kernel '{self.signature.name}' has a barrier of the grid, so all its blocks must fit on "
@@ -115,10 +116,9 @@ class CompiledKernel:
         """
         name = self.signature.name
         check_shape(name, grid, block, dynamic_shared)
-        self.check_bounds(block)
         limits = limits or InterpreterLimits()
+        self.check_fit(grid, block, limits.resident_blocks)
         blocks = grid[0] * grid[1] * grid[2]
-        self.check_room(blocks, limits.resident_blocks)
         tally = Tally(self.costs, self.code.sites)
         regions: dict[int, GlobalRegion] = {}
 

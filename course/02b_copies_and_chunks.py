@@ -477,8 +477,9 @@ def curve():
     axes.legend(fontsize=8)
     shown(
         figure,
-        "The whole falls from one chunk to three, and rises again. Python's calls rise in a straight line, and from "
-        "four chunks on the whole rises with them. The busier engine needs about half of the first time throughout.",
+        "The whole falls from one chunk to three, and rises again. Python's calls rise in a straight "
+        "line, and from four chunks on the whole rises with them. The busier engine needs about half of "
+        "the first time throughout.",
         "With few chunks the engines set the time, and with many it's Python's calls.",
     )
 

@@ -258,12 +258,13 @@ def draw_tiles(x=10, y=5, t=16):
     axes.axis("off")
     shown(
         figure,
-        "Matrix a with three tiles side by side, b with three tiles one above the other, and c below b. The second "
-        "tile of each is filled: it begins at t = 16. One thread has a place in each of them, x from the left and y "
-        "from the top, and in c its place is in row `row` and column `col`. In the tile of a the whole row of that "
-        "place is marked, and in the tile of b the column above and below the place of `col`.",
-        "Small squares: what one thread loads of a and of b, and its element of c. Stripes: the row and the column "
-        "of 16 numbers that it multiplies in this step.",
+        "Matrix a with three tiles side by side, b with three tiles one above the other, and c below b. "
+        "The second tile of each is filled: it begins at t = 16. One thread has a place in each of "
+        "them, x from the left and y from the top, and in c its place is in row `row` and column `col`. "
+        "In the tile of a the whole row of that place is marked, and in the tile of b the column above "
+        "and below the place of `col`.",
+        "Small squares: what one thread loads of a and of b, and its element of c. Stripes: the row and "
+        "the column of 16 numbers that it multiplies in this step.",
     )
 
 

@@ -284,7 +284,7 @@ needs(tiled, wide_open, wider)
 
 # %% id=wide-check tags=asserts
 assert 0.65 < share("wide") < 0.75
-# The passes that a warp of `wide` takes in a step by the rule of banks: reads of a and b, and stores of b and a.
+# A warp's passes in a step of `wide`, by the rule of banks: it reads a and b, and stores b and a.
 lanes, in_turn = np.arange(32), 0
 for first, width, times in (
     (lanes // 16 * 8, 4, 16), (lanes % 16 * 8, 4, 16), (4 * lanes, 4, 1), (lanes % 2 * 512 + lanes // 2, 1, 4)

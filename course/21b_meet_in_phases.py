@@ -15,6 +15,8 @@
 # | You need | [21_inside_one_sm](21_inside_one_sm.ipynb), and futures from [06_await](06_await.ipynb) or [12_async_inside_a_kernel](12_async_inside_a_kernel.ipynb). The page runs on the simulated device, also if you have a GPU |
 
 # %% id=setup
+from itertools import pairwise
+
 import matplotlib.pyplot as plt
 
 import asyncgpu_tutor as agt
@@ -284,8 +286,8 @@ def draw_handover():
     takes += [(8, 11, "own", "2 from A"), (11, 14, "own", "3 from B")]
     lanes = [("warp 0", brings), ("warp 1", takes)]
     for name, ends in (("full[A]", (0, 2, 7, 15)), ("empty[A]", (0, 5, 11, 15))):
-        phases = zip(ends, ends[1:])
-        lanes.append((name, [(*at, "phase", f"phase {k}") for k, at in enumerate(phases)]))
+        phases = enumerate(pairwise(ends))
+        lanes.append((name, [(*at, "phase", f"phase {k}") for k, at in phases]))
     told = "Warp 0 brings packet 0 to place A and packet 1 to B, then waits until warp 1 has used A. "
     told += "Warp 1 waits for packet 0, and from then on it is never idle. "
     told += "Phase k of full[A] ends when A has been filled for the k-th time, counted from 0, "

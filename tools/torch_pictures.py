@@ -26,7 +26,7 @@ PAGE = "docs/from_pytorch.md"
 def run_page(folder: Path) -> dict[str, Any]:
     """Run the listings in a folder; what they define."""
     text = (ROOT / PAGE).read_text("utf-8")
-    names: dict[str, Any] = {"__name__": "page"}
+    names: dict[str, Any] = {"__name__": "__main__"}
     folder.mkdir(parents=True, exist_ok=True)
     here = Path.cwd()
     os.chdir(folder)

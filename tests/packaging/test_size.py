@@ -20,7 +20,7 @@ WHOLE = {
     "asyncgpu_tutor": 23_755,
     "asyncgpu_course": 11_985,
     "simgpu": 28_475,
-    "tests": 33_809,
+    "tests": 33_964,
     "course": 46_332,
     "tools": 7_910,
     "benchmarks": 9_950,

@@ -12,3 +12,17 @@
 # - (void)full.arrive();
 # + __syncwarp();
 # + if (me % 32 == 0) { auto token = full.arrive(); }
+
+
+# %% id=21b-handover
+# - empty[k % 2].wait_parity(1 - k / 2 % 2);
+# + empty[k % 2].wait_parity(k / 2 % 2);
+# - float sum = 0.0f;
+# + float sum = 0.0f;
+# + (void)empty[0].arrive();
+# + (void)empty[1].arrive();
+
+
+# %% id=21b-handover
+# - place[k % 2][lane] = x[k * 32 + lane];
+# + cuda::memcpy_async(&place[k % 2][lane], &x[k * 32 + lane], 4, full[k % 2]);

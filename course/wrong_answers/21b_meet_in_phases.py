@@ -150,3 +150,80 @@ extern "C" __global__ void meanwhile(const float* x, float* y)
 # %% id=21b-bring cause="who bring and have nobody to wait for"
 # - (void)full.arrive();
 # + full.arrive_and_wait();
+
+
+# %% id=21b-bring cause="with only warps 2 and 0, who bring and have nobody to wait for"
+# - (void)full.arrive();
+# + (void)full.arrive();
+# + if (me >= 64) full.wait_parity(0);
+
+
+# %% id=21b-bring cause="the warps read x 6 times, and 3 are enough"
+# - y[lane] = shared[lane] + shared[lane + 32] + shared[lane + 64];
+# + y[lane] = x[lane] + x[lane + 32] + x[lane + 64];
+
+
+# %% id=21b-bring cause="who brings writes each packet there"
+# - shared[me] = x[me];
+# - y[lane] = shared[lane] + shared[lane + 32] + shared[lane + 64];
+# + y[lane] = x[lane] + x[lane + 32] + x[lane + 64];
+
+
+# %% id=21b-handover cause="who brings writes each packet there"
+#   if (threadIdx.x < 32) {
+# - for (int k = 0; k < turns; k++) {
+# -     empty[k % 2].wait_parity(1 - k / 2 % 2);
+# -     place[k % 2][lane] = x[k * 32 + lane];
+# -     (void)full[k % 2].arrive();
+# - }
+#   } else {
+# - full[k % 2].wait_parity(k / 2 % 2);
+# - sum += place[k % 2][31 - lane];
+# - (void)empty[k % 2].arrive();
+# + sum += x[k * 32 + 31 - lane];
+
+
+# %% id=21b-handover cause="the warps read x 74 times, and 37 are enough"
+# - sum += place[k % 2][31 - lane];
+# + sum += x[k * 32 + 31 - lane];
+
+
+# %% id=21b-handover cause="it should wait until a place is empty"
+#   if (threadIdx.x < 32) {
+# - for (int k = 0; k < turns; k++) {
+# -     empty[k % 2].wait_parity(1 - k / 2 % 2);
+# -     place[k % 2][lane] = x[k * 32 + lane];
+# -     (void)full[k % 2].arrive();
+# - }
+#   } else {
+# - full[k % 2].wait_parity(k / 2 % 2);
+# + place[k % 2][lane] = x[k * 32 + lane];
+# + __syncwarp();
+# - (void)empty[k % 2].arrive();
+# + __syncwarp();
+
+
+# %% id=21b-handover cause="the block meets 3 times at a `__syncthreads()`"
+# - (void)full[k % 2].arrive();
+# + (void)full[k % 2].arrive();
+# + __syncthreads();
+# - (void)empty[k % 2].arrive();
+# + (void)empty[k % 2].arrive();
+# + __syncthreads();
+
+
+# %% id=21b-handover cause="one phase of `full` and one of `empty` are enough"
+# - #include <cuda/barrier>
+# + #include <cuda/barrier>
+# + #include <cooperative_groups.h>
+# - (void)full[k % 2].arrive();
+# + (void)full[k % 2].arrive();
+# + cooperative_groups::this_thread_block().sync();
+# - (void)empty[k % 2].arrive();
+# + (void)empty[k % 2].arrive();
+# + cooperative_groups::this_thread_block().sync();
+
+
+# %% id=21b-handover cause="with turns=37, element 0"
+# - sum += place[k % 2][31 - lane];
+# + if (k < 8) sum += place[k % 2][31 - lane];

@@ -7,10 +7,19 @@ from typing import Any
 
 import numpy as np
 
+import asyncgpu_tutor as agt
+from asyncgpu_course.checks.device_code import own_lines, stays
 from asyncgpu_course.checks.operations import whole_numbers
 from asyncgpu_course.checks.rejection import case, must
 from asyncgpu_course.checks.results import as_kernel, equal, looked_at
+from asyncgpu_course.checks.sandbox import call
 from asyncgpu_course.exercises.exercise import Exercise
+
+_MANY = 37  # turns: more than anybody would write down
+# Two warps that take themselves for the third and the first.
+_TWO_AND_ZERO = """__device__ uint3 turned(uint3 of) { of.x = (of.x + 64) % 96; return of; }
+#define threadIdx turned(threadIdx)
+"""
 
 
 def check_meanwhile(mine: Any, _model: Any) -> None:
@@ -43,15 +52,37 @@ def _met_once(times: int) -> None:
 
 
 def check_handover(mine: Any, _model: Any) -> None:
-    """Each packet is added once, whoever is faster, and nobody meets everybody."""
+    """Each packet goes through shared memory once, whoever is faster, and nobody meets everybody."""
     kernel = as_kernel(mine, "handover")
-    for turns in (5, 1, 2, 8, 0):
+    seen: dict[int, Any] = {}
+    for turns in (5, 1, 2, 8, 0, _MANY):
         x = whole_numbers(turns, turns * 32 or 32)
         right = x[: turns * 32].reshape(turns, 32).sum(0)[::-1].astype(np.float32)
         with case(f"turns={turns}"):
             got, report = looked_at(kernel, [turns, x], (32,), grid=1, block=64)
             equal(got, np.ascontiguousarray(right))
-    _met_once(report.counts.barriers)
+            seen[turns] = report.counts
+    _met_once(_without_comments(kernel.source).count("__syncthreads"))
+    _passes_through(seen[_MANY], _MANY, 2 * _MANY)
+    # Phases count as barriers, and each turn has one of `full` and one of `empty`.
+    more = seen[_MANY].barriers - seen[0].barriers - 2 * _MANY
+    complaint = (
+        f"with {_MANY} turns, there are {more} phases or meetings of the block too many: in a "
+    )
+    must(more <= 0, complaint + "turn, one phase of `full` and one of `empty` are enough")
+    with case("only warp 0, with nobody who takes"):
+        alone = stays(lambda: looked_at(kernel, [5, x], (32,), grid=1, block=32))
+        must(alone, "it brings 5 packets to two places: it should wait until a place is empty")
+
+
+def _passes_through(counts: Any, packets: int, least: int) -> None:
+    complaint = f"the warps read x {counts.global_load_requests} times, and {packets} are enough: who takes "
+    must(counts.global_load_requests <= packets, complaint + "should read shared memory instead")
+    complaint = (
+        f"the warps use shared memory {counts.shared_requests} times, and at least {least} are "
+    )
+    complaint += "needed: who brings writes each packet there, and who takes reads it"
+    must(counts.shared_requests >= least, complaint)
 
 
 def check_bring(mine: Any, _model: Any) -> None:
@@ -66,8 +97,15 @@ def check_bring(mine: Any, _model: Any) -> None:
     both = all(word in code for word in (".arrive", "wait"))
     must(both, "those who bring should `arrive` at `full`, and the one who takes should wait there")
     _met_once(report.counts.barriers - 1)  # besides the phase
+    _passes_through(report.counts, 3, 6)
     with case("only the first two warps, who bring and have nobody to wait for"):
         looked_at(kernel, [x], (32,), grid=1, block=64)
+    with (
+        case("only warps 2 and 0, who bring and have nobody to wait for"),
+        own_lines(kernel.source, _TWO_AND_ZERO),
+    ):
+        turned = call(agt.Kernel, _TWO_AND_ZERO + kernel.source, kernel.name)
+        looked_at(turned, [x], (32,), grid=1, block=64)
 
 
 CHAPTER_21B = (

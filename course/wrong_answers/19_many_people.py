@@ -310,3 +310,23 @@ def ask(desk, visitor):
 # %% id=19-pair cause="both steps should be of the seats that `pair` was given"
 # - steps.append(Step(seats, stream, newcomers, tokens))
 # + steps.append(Step(slots(seats.model, seats.count).sync(), stream, newcomers, tokens))
+
+
+# %% id=19-ahead cause="and leave the clock alone"
+#   if visitor.hear(tokens[slot], room.now()):
+# - sits[slot] = None
+# +     sits[slot] = None
+# + if room.count == 8:
+# +     room._clock.us = 0.0
+
+
+# %% id=19-ahead cause="and launched no step"
+# - under_way.append((room.start(), sits.copy()))
+# + while room.open:
+# +     pass
+# + under_way.append((room.start(), sits.copy()))
+
+
+# %% id=19-ahead cause="everybody was told everything, so it should end"
+# - while room.open or any(sits):
+# + while True:

@@ -33,14 +33,17 @@ from asyncgpu_tutor.errors import ServerBusyError, StreamRaceError
 from asyncgpu_tutor.language import Slots, slots
 
 _GPU_US, _HOST_US = 60.0, 15.0  # of a step, in a check
+_ASKS = 10_000  # for somebody to sit down, with no step between them
 
 
 # ------------------------------------------------------------------ schedulers, on a clock
 class _WatchedRoom(SeatRoom):
     """A room that watches who is told to sit down where, and lets people go in the middle of their texts."""
 
-    def __init__(self, slots: int, visitors: Sequence[Visitor], python: float = 0.0) -> None:
-        clock, seats = RoomClock(), dict[int, tuple[Visitor, int]]()
+    def __init__(
+        self, slots: int, visitors: Sequence[Visitor], clock: RoomClock, python: float = 0.0
+    ) -> None:
+        seats = dict[int, tuple[Visitor, int]]()
         times = StepTimes(slots, _GPU_US, 0.0, _HOST_US, python=python)
         steps = [ClockStep(clock, seats, times) for _ in range(2)]
         super().__init__(steps, slots, visitors, clock)
@@ -49,6 +52,21 @@ class _WatchedRoom(SeatRoom):
         self.leave: dict[int, Visitor] = {}  # who goes after which step
         self._most = 3 * sum(visitor.last for visitor in visitors) + 50
         self._sits: dict[int, Visitor] = {}
+        self._everybody, self._asks = [*visitors], 0
+
+    @property
+    def open(self) -> bool:
+        self._asked()
+        return super().open
+
+    def next(self) -> Visitor | None:
+        self._asked()
+        return super().next()
+
+    def _asked(self) -> None:
+        self._asks += 1
+        complaint = f"your loop has asked {_ASKS:,} times whether somebody waits, and launched no "
+        must(self._asks <= _ASKS, complaint + "step: time passes in `start` and `wait` only")
 
     def seat(self, slot: int, visitor: Visitor) -> None:
         complaint = f"somebody was seated in slot {slot!r}, "
@@ -61,8 +79,15 @@ class _WatchedRoom(SeatRoom):
         super().seat(slot, visitor)
 
     def start(self) -> int:
-        complaint = f"after {self._most} steps your loop is still going: does somebody never leave "
-        must(self.number < self._most, complaint + "a seat, or does nobody sit down?")
+        self._asks = 0
+        served = all(visitor.over or visitor.gone for visitor in self._everybody)
+        complaint = f"after {self._most} steps your loop is still going: "
+        complaint += (
+            "everybody was told everything, so it should end"
+            if served
+            else "does somebody never leave a seat, or does nobody sit down?"
+        )
+        must(self.number < self._most, complaint)
         self.ahead += bool(self._under_way)
         number = super().start()
         if number in self.leave:
@@ -88,9 +113,14 @@ def _served(
     visitors: Sequence[Visitor],
     leave: tuple[int, int] | None = None,
     python: float = 0.0,
+    clock: RoomClock | None = None,
 ) -> _WatchedRoom:
     """Have an answer serve them; `leave` is who goes, after which step."""
-    room = _WatchedRoom(slots, visitors, python)
+
+    class Room(_WatchedRoom):
+        """Each answer's own, so that one that changes it changes nobody else's."""
+
+    room = Room(slots, visitors, clock or RoomClock(), python)
     if leave is not None:
         room.leave = {leave[1]: visitors[leave[0]]}
     call(answer, room)
@@ -149,10 +179,18 @@ def check_a_step_ahead(mine: Any, model: Any) -> float:
     for number, goes, after in ((2, 0, 2), (1, 0, 1), (3, 1, 4)):
         with case(f"{count(number, 'slot')}, and somebody who leaves in the middle"):
             _is_ahead(*_both(mine, model, number, [9, 8, 7, 3, 3, 3], 0.0, (goes, after)))
-    visitors = people(200, uniform=False)
-    room = _served(mine, 8, visitors, python=20.0)
+    visitors, clock = people(200, uniform=False), RoomClock()
+    least = sum(visitor.last for visitor in visitors) / 8 * _GPU_US
+    _served(mine, 8, visitors, python=20.0, clock=clock)
     _told_right(visitors)
-    return room.now()
+    # Of the clock itself, as an answer could put another `now` into the room.
+    complaint = (
+        f"{clock.us:.0f} µs passed, and the GPU alone needs {least:.0f} µs for these texts: "
+    )
+    must(
+        clock.us >= least, complaint + "have each token come from a step, and leave the clock alone"
+    )
+    return clock.us
 
 
 def _is_ahead(room: _WatchedRoom, right: _WatchedRoom) -> None:

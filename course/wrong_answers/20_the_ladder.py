@@ -114,3 +114,8 @@
 # %% id=20-four cause="should be"
 # - *reinterpret_cast<float4*>(&y[i]) = make_float4(by * v.x, by * v.y, by * v.z, by * v.w);
 # + *reinterpret_cast<float4*>(&y[i]) = make_float4(by * v.x, by * v.y, by * v.z, v.w);
+
+
+# %% id=20-turn cause="with n=224, no thread wrote element"
+# - y[row * n + col] = tile[threadIdx.x][threadIdx.y];
+# + if (n <= 128) y[row * n + col] = tile[threadIdx.x][threadIdx.y];

@@ -136,3 +136,9 @@ extern "C" __global__ void smooth(int n, const float* x, float* y)
 # %% id=21-ring cause="should be"
 # - sum += place[t % PLACES][255 - threadIdx.x];
 # + sum += place[t % PLACES][threadIdx.x];
+
+
+# %% id=21-ring cause="with tiles=131"
+# - float sum = 0.0f;
+# + float sum = 0.0f;
+# + if (tiles > 33) tiles = 33;

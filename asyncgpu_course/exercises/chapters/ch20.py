@@ -43,7 +43,7 @@ def check_own(mine: Any, _model: Any) -> None:
 def check_turn(mine: Any, _model: Any) -> None:
     """Rows become columns, by whole sectors, and nobody meets in a bank."""
     kernel = as_kernel(mine, "turn")
-    for n in (64, 32, 96):
+    for n in (64, 32, 96, 224):
         x = whole_numbers(n, n, n)
         with case(f"n={n}"):
             got, report = looked_at(kernel, [n, x], (n, n), grid=(n // 32, n // 32), block=(32, 32))

@@ -18,6 +18,8 @@ _WARP = 32
 _GOAL_US = 8.0
 # Rows, numbers of each, and how far these are spread, and around what.
 _ROWS = (3, 100, 1, 0), (2, 20, 300, 0), (4, 33, 1, -1e6), (1, 1, 1, 0), (2, 256, 90, 500)
+# Keys, how far scores are spread, and whether each is larger than the one before it.
+_ATTENDED = (20, 1, False), (20, 3, True), (33, 60, False), (1, -60, False), (300, 2, False)
 
 
 def _softmax(x: CheckedArray) -> CheckedArray:
@@ -93,7 +95,7 @@ def check_rows(mine: Any, _model: Any) -> None:
 def check_attend(mine: Any, _model: Any) -> None:
     """Values by their weights, however large the scores, with one read of each key and value."""
     kernel = as_kernel(mine, "attend")
-    for n, scale, rising in ((20, 1, False), (20, 3, True), (33, 60, False), (1, -60, False)):
+    for n, scale, rising in _ATTENDED:
         q, k, v = (noise(n + i, rows, _WARP) for i, rows in enumerate((3, n, n)))
         scores = (q * np.float32(scale)).astype(np.float64) @ k.T
         if rising:  # each score of query 0 is larger than the last

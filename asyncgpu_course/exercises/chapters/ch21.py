@@ -11,6 +11,8 @@ from asyncgpu_course.checks.rejection import case, must
 from asyncgpu_course.checks.results import as_kernel, equal, looked_at
 from asyncgpu_course.exercises.exercise import Exercise
 
+_MANY = 131  # tiles: more than anybody would write down
+
 
 def check_under_way(mine: Any, _model: Any) -> None:
     """All numbers are added, and a thread waits once for four of each array."""
@@ -43,7 +45,7 @@ def check_next_tile(mine: Any, _model: Any) -> None:
 def check_ring(mine: Any, model: Any) -> None:
     """The sums are right, with three tiles under way and one barrier a turn."""
     kernel = as_kernel(mine, "ring")
-    for tiles in (9, 1, 3, 0, 33):
+    for tiles in (9, 1, 3, 0, 33, _MANY):
         x = whole_numbers(tiles, tiles * 256 or 256)
         right = x[: tiles * 256].reshape(tiles, 256).sum(0)[::-1].astype(np.float32)
         with case(f"tiles={tiles}"):
@@ -51,10 +53,11 @@ def check_ring(mine: Any, model: Any) -> None:
             equal(got, np.ascontiguousarray(right))
             met = report.counts.barriers
             must(met <= tiles, f"the block meets {met} times, and once a turn is enough")
-    _, own = looked_at(as_kernel(model, "ring"), [33, x], (256,), grid=1, block=256)
+    _, own = looked_at(as_kernel(model, "ring"), [_MANY, x], (256,), grid=1, block=256)
     trips, most = report.counts.chain_load_rounds, own.counts.chain_load_rounds
-    cause = f"with 33 tiles, a thread waits for memory {trips} times, and {most} are enough: keep three "
-    must(trips <= most, cause + "tiles under way while a fourth is added")
+    cause = f"with {_MANY} tiles, a thread waits for memory {trips} times, and {most} are enough: keep three "
+    # Twice as many with two under way. Who brings their own numbers meets nobody, and waits once more.
+    must(trips <= most + 2, cause + "tiles under way while a fourth is added")
 
 
 CHAPTER_21 = (

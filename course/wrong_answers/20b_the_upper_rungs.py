@@ -184,7 +184,26 @@ extern "C" __global__ void rows(int n, const float* x, float* y)
 # + float v = x[i], higher = 0.0f;
 
 
-# %% id=20b-attend cause="with 300 keys"
+# %% id=20b-attend cause="with 1100 keys"
 # - float higher = fmaxf(top, score);
 # + if (j >= 33) continue;
 # + float higher = fmaxf(top, score);
+
+
+# %% id=20b-attend cause="out of bounds"
+# - float top = -INFINITY, sum = 0.0f, out = 0.0f;
+# + float top = -INFINITY, sum = 0.0f, out = 0.0f, kept[1024];
+# - float higher = fmaxf(top, score);
+# - float shrink = expf(top - higher), weight = expf(score - higher);
+# - sum = sum * shrink + weight;
+# - out = out * shrink + weight * v[j * 32 + lane];
+# - top = higher;
+# - }
+# + kept[j] = score;
+# + top = fmaxf(top, score);
+# + }
+# + for (int j = 0; j < n; j++) {
+# +     float weight = expf(kept[j] - top);
+# +     sum += weight;
+# +     out += weight * v[j * 32 + lane];
+# + }

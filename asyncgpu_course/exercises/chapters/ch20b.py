@@ -19,7 +19,7 @@ _GOAL_US = 8.0
 # Rows, numbers of each, and how far these are spread, and around what.
 _ROWS = (3, 100, 1, 0), (2, 20, 300, 0), (4, 33, 1, -1e6), (1, 1, 1, 0), (2, 256, 90, 500)
 # Keys, how far scores are spread, and whether each is larger than the one before it.
-_ATTENDED = (20, 1, False), (20, 3, True), (33, 60, False), (1, -60, False), (300, 2, False)
+_ATTENDED = (20, 1, False), (20, 3, True), (33, 60, False), (1, -60, False), (1100, 2, False)
 
 
 def _softmax(x: CheckedArray) -> CheckedArray:

@@ -91,7 +91,7 @@ extern "C" __global__ void smooth(int n, const float* x, float* y)
 # + y[t * 256 + me] = full[me > 0 ? me - 1 : 0] + full[me] + full[(me + 1) % 256];
 
 
-# %% id=21-ring cause="asynchronous copy"
+# %% id=21-ring cause="it needs another place"
 # - constexpr int PLACES = 4;
 # + constexpr int PLACES = 3;
 
@@ -105,7 +105,7 @@ extern "C" __global__ void smooth(int n, const float* x, float* y)
 # + }
 
 
-# %% id=21-ring cause="asynchronous copy"
+# %% id=21-ring cause="above the last commit it's one smaller"
 # - __pipeline_wait_prior(2);
 # + __pipeline_wait_prior(3);
 

@@ -282,10 +282,11 @@ class Copies:
             (f" (line {f.access.site.at.line})" for f in self.under_way[::-1]
              if f.region is region and way == "to" and (f.words == word).any()), "",
         )  # fmt: skip
-        why = self._why(team, lane, owner, group)
         cure = "" if own else ", and a barrier of the block must follow its wait"
+        if way == "to" and not self.counted.get(owner):
+            cure += ", or, if it brings what is needed later, it needs another place"
         text = f"{did} {text} in {space} memory, {way} which {theirs} asynchronous copy{line}"
-        what = f"{text} is under way, {why}"
+        what = f"{text} is under way, {self._why(team, lane, owner, group)}"
         more = {} if region.shared else {"index": word * 4 // region.cell}
         team.fault(RaceError, a.site.at, lane, what + cure, array=a.name, **more)
 
@@ -317,10 +318,11 @@ class Copies:
         if group == committed and not done:
             return f"and {who} has not waited for it: {wait}(0) does"
         behind = committed - group
+        above = " (above the last commit it's one smaller)" if behind else ""
         has = "committed 1 group" if committed == 1 else f"committed {committed} groups"
         return (
             f"and {who} has not waited for it: it has {has} and waited for {done}, and this copy is in "
-            f"number {group}: {wait}({behind}) waits for it, a larger number does not"
+            f"number {group}: {wait}({behind}) waits for it here, a larger number does not{above}"
         )
 
 

@@ -381,7 +381,7 @@ reveal("02c-faster", truth, counted, times=times)
 #
 # And the naive flatmates never drove to the market that often: there's a shop at the corner. Each block runs on one of the GPU's **multiprocessors**, or SMs, and each of these has a **cache**, which keeps a copy of what was read there lately. That solves the riddle, too: 4.3 GB would take 900 µs, if they all came from memory. But a block needs 16 rows of `a` and 16 columns of `b`, and at 64 x 64 that's 256 sectors, or 4,096 for all 16 blocks, with tiles or without. (The naive kernel also reads `c`, which makes 512 more.) The rest is in the cache.
 #
-# What tiles save in our model is instructions: about half of them. A real H200 gains a little less. The two kernels of [chapter 20](20_the_ladder.ipynb), with tiles of 32 x 32, differ by 1.4 times at 1024 x 1024 and by 1.5 at 4096 x 4096. That chapter also finds what holds them up next. Count before you tune.
+# What tiles save in our model is instructions: about half of them. A real H200 gains a little less. Two kernels like these, in [chapter 20](20_the_ladder.ipynb), with tiles of 32 x 32, differ by 1.4 times at 1024 x 1024 and by 1.5 at 4096 x 4096. That chapter also finds what holds them up next. Count before you tune.
 
 # %% id=faster-check tags=asserts
 from asyncgpu_course.ladder import ms

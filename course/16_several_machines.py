@@ -619,7 +619,7 @@ if local is not None:
     draw_carrying(each, packed, home)
 
 # %% [markdown] id=carrying-read
-# If real processes ran, the last lines are your verdict, and a busy machine makes it harsher. (With 2 batches, a call for each and two packed ones are the same calls. How far those two points are apart is chance, and tells you how exact the rest is.) On our machines it was 2.3 to 12.5 ms a batch with a call for each, and 0.3 to 3.1 ms packed. One Python packs every recipe and takes in every answer, and no second GPU helps it with that.
+# If real processes ran, the last lines are your verdict, and a busy machine makes it harsher. (With 2 batches, a call for each and two packed ones are the same calls. How far those two points are apart is chance, and tells you how exact the rest is.) On our machines it was 1.5 to 12.5 ms a batch with a call for each, and 0.3 to 3.1 ms packed. One Python packs every recipe and takes in every answer, and no second GPU helps it with that.
 #
 # The work of a batch takes half a millisecond at home. If a call takes longer than that, then **with a call for each batch you never catch up**: each one that you send leaves you further behind. Packing brings the lines closer, because Python handles two calls instead of 24. But even then, a batch has to be worth more than its carrying, and on most of our machines 24 batches weren't.
 #
@@ -646,7 +646,7 @@ assert 1.8 < here / there < 1.9
 # %% [markdown] id=exercise-spread
 # ### Challenge: all of them at once
 #
-# Twenty-four small batches and two GPUs. The version below takes 26041 µs, and with all 24 calls under way at once it's 2834. Get below 2600, so pack them. (This is our clock, which makes packing look modest: real calls cost a hundred times its 25 µs, and more.) The weights are there already, and `there[k]` is their handle on GPU `k`. The batches travel. Each GPU should do about as many as the others, however many there are, and the results come in order.
+# Twenty-four small batches and two GPUs. The version below takes 26041 µs, and with all 24 calls under way at once it's 2834. Get below 2600, so pack them. (This is our clock, which makes packing look modest: real calls cost sixty times its 25 µs, and more.) The weights are there already, and `there[k]` is their handle on GPU `k`. The batches travel. Each GPU should do about as many as the others, however many there are, and the results come in order.
 
 # %% id=16-challenge starter
 async def spread(gpus, there, batches, layer):
@@ -724,7 +724,7 @@ def draw_plug(trace, at):
         told.append(f"Batch {i} is computed after {ends[2]:.0f} µs, and its call ends after {ends[3]:.0f}.")
         hatches = ["", "", "////" if call.detail["gpu"] == 1 else ""]
         home = "a result that's lost" if call.detail["gpu"] == 1 else "a result on its way home"
-        names = ["a recipe on its way", "the GPU works", home]
+        names = ["a recipe on its way", "the worker works", home]
         looks = zip(ends, ends[1:], ("white", "#e69f00", "#9fd0f5"), names, hatches)
         bars = [LaneBar(a, b, colour, "", name, hatch) for a, b, colour, name, hatch in looks]
         lanes.append((f"batch {i} (GPU {i % 2})", bars))

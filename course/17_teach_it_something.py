@@ -71,7 +71,7 @@ print(f"{len(tokens) - 1} tokens: {pieces} ...")
 # %% [markdown] id=layer
 # ## The last layer
 #
-# To train all of the model we'd need a backward pass through every layer. We'll train only the last one. What the layers before it make of each place of the text doesn't change, so NumPy works it out once: 128 numbers, the **features**, for each place. The last layer multiplies them by 512 rows of weights, and out come 512 **logits**. Large ones are likely tokens.
+# To train all of the model we'd need a backward pass through every layer. We'll train only the last one. What the layers before it make of each place of the text doesn't change, so NumPy works it out once: 128 numbers, the **features**, for each place. (The first layer has the same weights, so our device keeps a copy of them for the last one.) The last layer multiplies them by 512 rows of weights, and out come 512 **logits**. Large ones are likely tokens.
 
 # %% id=features
 features = agt.data.reference_features(model, tokens[:-1]).astype(np.float32)
@@ -95,7 +95,7 @@ print(features.shape, weights.shape)
 # The **loss** is the negative logarithm of the probability that it gave to the right token. If it was sure of that one, the loss is 0. Somebody who knows nothing at all, not even that *e* is commoner than *q*, gives each of the 512 tokens the same probability, and has a loss of ln 512, which is 6.24.
 
 # %% id=17-before guess
-# The model has read all of this course, but never this song. What is its mean loss there?
+# The model has read nearly all of this course, but never this song. What is its mean loss there?
 #
 # - `small`: below 2
 # - `medium`: 2 to 6
@@ -211,7 +211,7 @@ extern "C" __global__ void surprise(
 surprise = agt.Kernel(SURPRISE, "surprise", contract=True)
 
 # %% [markdown] id=arrays-text
-# `learn` doesn't follow the gradient itself, but a running mean of it, divided by how much it usually is. That's **Adam** (without its correction for the first steps), and it needs two more numbers for each weight. (`contract=True` lets the compiler make one instruction of a product and a sum, as `nvcc` does.)
+# `learn` doesn't follow the gradient itself, but a running mean of it, divided by the root of a running mean of its `square`. That's **Adam** (without its correction for the first steps), and it needs two more numbers for each weight. (`contract=True` lets the compiler make one instruction of a product and a sum, as `nvcc` does.)
 #
 # A batch is 32 places of the song, drawn at random: their features and what came next. There are two arrays on the device for each of these, and you'll see why.
 
@@ -685,7 +685,7 @@ reveal("17-turn", turn, draw_curve)
 # %% [markdown] id=two-gpus
 # ### And on two GPUs?
 #
-# Each GPU would get half of a batch and work out its own gradients, of all 670,000 weights. Before anybody may step, both need the sum: that's an all-reduce of 2.7 MB in each step, and [15_several_gpus](15_several_gpus.ipynb) shows how to send the last layer's part while the first layers still compute. For a model as small as this one it wouldn't pay: half a batch takes a GPU as long as a whole one, because the kernels are too short to fill it.
+# Each GPU would get half of a batch and work out its own gradients, of all 670,000 weights. Before anybody may step, both need the sum: that's an all-reduce of 2.7 MB in each step, and [15_several_gpus](15_several_gpus.ipynb) shows how to send one layer's part while those before it still compute. For a model as small as this one it would hardly pay: its kernels are too short to fill a GPU, so half a batch takes it about as long as a whole one.
 
 # %% id=two-gpus-numbers
 count = sum(w.size for w in model.weights.values())

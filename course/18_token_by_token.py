@@ -378,7 +378,7 @@ if device.simulated:
 # | one kernel | 99 |
 
 # %% [markdown] id=h200-token
-# And this is what it looks like there, a token by Python and four by a graph that's asked after each. A profiler was watching, which makes every call longer. So look at the shape, and take the times from the table.
+# And this is what it looks like there, a token by Python and four by a graph that's asked after each. It was another run, and a profiler was watching, which makes every call longer. So look at the shape, and take the times from the table.
 
 # %% id=h200-token-run
 python, graph = (
@@ -430,7 +430,7 @@ first = next((n for n, name in zip(SLOTS, quickest) if name == "one kernel"), 0)
 reveal("18-cross", first, draw_crowd)
 
 # %% id=18-cross told truth=128
-# A lone block takes as long as 128 of them, each on an SM of its own, so its line is flat. The others fill up, and something else turns around: fused steps are ahead for one conversation, and behind for 128. Each warp works the mean out anew, and by then somebody has to do that work. **Computing more to launch less pays only while the machine is idle.**
+# A lone block takes as long as 128 of them, each on an SM of its own, so its line is flat. The others fill up, and something else turns around: fused steps are ahead for one conversation, and behind for 128. Each warp works the mean out anew, and with 128 conversations every SM is busy, so that this takes time. **Computing more to launch less pays only while the machine is idle.**
 
 # %% id=crowd-check tags=asserts
 assert quickest == ["fused, a while node"] * 2 + ["fused, a while node", "one kernel"]
@@ -486,7 +486,7 @@ print(f"Ours: {keys:,} bytes a token. {weights // keys + 1:,} are more than the 
 print(f"Large: {large / 1e6:.1f} MB a token. For a million it's {large / 1e6:.1f} TB.")
 
 # %% [markdown] id=memory-read
-# An H200 has 0.14 TB. So the memory of a GPU that serves a large model is mostly other people's keys and values, in fewer bits and shared where one can, and which of them to keep is what its engineers argue about.
+# An H200 has 0.14 TB. So what the weights leave free on a GPU that serves a large model is filled with other people's keys and values, in fewer bits and shared where one can, and which of them to keep is what its engineers argue about.
 
 # %% id=memory-check tags=asserts
 assert keys == 3072

@@ -308,7 +308,7 @@ reveal("19-first", round(late, 2), lambda: draw_waits(title, names, beside, alt)
 # `ask` is an asynchronous generator: `async for token in ask(desk, visitor)` gets the tokens of one visitor. `await visitor.next()` is the next one, or `None` after the last. Complete it:
 #
 # - If `desk.line` already has `desk.most` visitors, raise `agt.errors.ServerBusyError`, and don't get in line.
-# - However it ends, be it by the last token, by somebody who stops listening (`aclose`) or by a cancelled task, set `visitor.gone = True`. The scheduler looks at this, and gives the seat away. (Whoever is turned away never had one, so there it doesn't matter.)
+# - However it ends, be it by the last token, by somebody who stops listening (`aclose`) or by a cancelled task, set `visitor.gone = True`. A scheduler looks at this (yours will, in the challenge), and gives the seat away. (Whoever is turned away never had one, so there it doesn't matter.)
 
 # %% id=19-door starter
 async def ask(desk, visitor):
@@ -619,7 +619,7 @@ assert visitors[1].text == reference[1].text
 # %% [markdown] id=exercise-strangers
 # ### Exercise: whose token is it?
 #
-# If no detector knows who is meant, you have to write down who sat where, step by step, and compare. `steps` has a list for each step, of pairs `(name, token)`: who sat there *when it was launched*, and the token of their answer that their seat said. (The last token of a text is a plain number here, too.) `told` is a dictionary, from each name to the list of tokens that they were told. It should be what their own seat said, in this order. If somebody left early, it's only the beginning, and that's fine. Return the names of all others, in the order of `told`.
+# If no detector knows who is meant, you have to write down who sat where, step by step, and compare. `steps` has a list for each step, of pairs `(name, token)`: who sat there *when it was launched*, and the token of their answer that their seat said (no pair while it was still reading their prompt). (The last token of a text is a plain number here, too.) `told` is a dictionary, from each name to the list of tokens that they were told. It should be what their own seat said, in this order. If somebody left early, it's only the beginning, and that's fine. Return the names of all others, in the order of `told`.
 
 # %% id=19-strangers starter
 def strangers(steps, told):
@@ -785,7 +785,7 @@ facts |= {"most": 132 * 78 / 104, "busy": 104 / recorded_row(132, "no host")["st
 reveal("19-alone", round(all_blocks[132] / lone, 1), lambda: draw_blocks(132), **facts)
 
 # %% id=19-alone told truth=56.8
-# {lone:,} tokens a second one by one, {ahead:,} with eight seats and a step ahead (and without the 20 µs of Python), and without a host {with_8:,} with 8 blocks, {with_32:,} with 32 and {with_132:,} with 132. If all 132 blocks worked until the end, it would be {most:.0f} times as many as one by one. But two hundred people are one and a half for each: while some blocks say a second text, those that find nobody left stand idle. On the H200, a block was at work for only {busy:.0%} of the launch, on average. What you give up is the conversation: nobody hears a word before the launch is over, nobody can come in, and nobody can leave. (Chapter 13 has the way out, a mailbox.)
+# {lone:,} tokens a second one by one, {ahead:,} with eight seats and a step ahead (and without the 20 µs of Python), and without a host {with_8:,} with 8 blocks, {with_32:,} with 32 and {with_132:,} with 132. If all 132 blocks worked until the end, it would be {most:.0f} times as many as one by one. But two hundred people are one and a half for each: while some blocks say a second text, those that find nobody left stand idle. On the H200, a block was at work for only {busy:.0%} of the time, on average. (The picture counts steps.) What you give up is the conversation: nobody hears a word before the launch is over, nobody can come in, and nobody can leave. (Chapter 13 has the way out, a mailbox.)
 
 # %% id=no-host-check tags=asserts
 assert same == texts(one_by_one[:4])

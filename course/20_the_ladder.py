@@ -127,7 +127,7 @@ assert tiled.bound == "shared"
 #
 # Finish this kernel. A block has 256 threads and computes 64 x 64 elements, from tiles of 64 x 16 and 16 x 64. Thread `me` owns the four rows from `me / 16 * 4` and the four columns from `me % 16 * 4`. (`n` is a multiple of 64.)
 #
-# Fetching the tiles and storing the sums is there already. The heart is missing: what `shared` does from one barrier to the other, for sixteen elements.
+# Fetching the tiles and storing the sums is there already. The heart is missing: both barriers of `shared`, and what it does between them, for sixteen elements.
 
 # %% id=20-own starter
 own = agt.Kernel(r"""
@@ -300,7 +300,7 @@ assert round(40 * 67 / 100) == round(2 * 4096**3 / ms("registers") / 1e9)  # TFL
 # - Count before you time. Sectors for each load, reads of shared memory for each product, and passes for each read tell you what holds a kernel up, and the next change has to be about that.
 # - The same cure works on each floor: whatever is expensive to fetch gets fetched once, kept one floor nearer, and used as often as there's room for it. Tiles live in shared memory, sums and fragments in registers.
 # - Threads that are neighbours should read numbers that are neighbours. In global memory that saves sectors, and in shared memory it saves passes.
-# - If a column of a tile falls into one bank, pad its rows: by one number, or by four if they're read as `float4`.
+# - If a column of a tile falls into one bank, pad its rows by a number. (By four if they're read as `float4`, which has to begin at a multiple of 16 bytes.)
 #
 # If a word is new, look in the [glossary](../docs/glossary.md). **Next:** both memories could keep up, and more than a quarter of the speed is missing. [20b_the_upper_rungs](20b_the_upper_rungs.ipynb) finds it.
 

@@ -12,7 +12,7 @@
 # | | |
 # |---|---|
 # | Time | 65 minutes, 40 of them for the exercise and the challenge; the encore takes 45 |
-# | You need | [20_the_ladder](20_the_ladder.ipynb). The page runs on the simulated device, also if you have a GPU; its times were measured on an H200 |
+# | You need | [20_the_ladder](20_the_ladder.ipynb). The page runs on the simulated device, also if you have a GPU; its times were measured on an H200, but for those of the challenge |
 
 # %% id=setup
 import matplotlib.pyplot as plt
@@ -32,7 +32,7 @@ agt.use("sim")
 # %% [markdown] id=warps-text
 # ## A step of a block
 #
-# One rung comes first that only tidies up. A warp of `wide` stands in two rows of sixteen threads, and a warp of `warps` in eight rows of four. For every product, a lane reads four numbers of `a` that belong to its row and four of `b` that belong to its column (and then four more of each):
+# One rung comes first that only tidies up. A warp of `wide` stands in two rows of sixteen threads, and a warp of `warps` in eight rows of four. In every turn of the loop over `k`, a lane reads four numbers of `a` that belong to its row and four of `b` that belong to its column (and then four more of each):
 
 # %% id=draw-warps tags=helpers
 def draw_warps():
@@ -142,7 +142,7 @@ def counted():
 reveal("20b-lag", "one", counted, lambda: stairs("registers", "wide", "warps", "ahead"))
 
 # %% id=20b-lag told truth=one
-# The fast thread has passed the barrier of step t - 1. Everybody had to arrive there, and whoever arrives has finished step t - 2. So the slow ones can be at step t - 1 at most, and they read the *other* tile. That's why two tiles are enough, and why one barrier a step is enough. On the H200 it's worth eight to nine points.
+# The fast thread has passed the barrier of step t - 1. Everybody had to arrive there, and whoever arrives has finished step t - 2. So the slow ones can be at step t - 1 at most, and they read the *other* tile. That's why two tiles are enough, and why one barrier a step is enough. On the H200 it's worth eight to nine points at 4096 x 4096.
 
 # %% id=lag-check tags=asserts
 assert [r.counts.barriers // r.counts.blocks for r in pair] == [2 * steps, steps]
@@ -217,7 +217,7 @@ check("20b-ahead", ahead)
 # %% [markdown] id=copies-text
 # ## Copies that nobody waits for
 #
-# The next rung, `larger`, takes the cure of page 20 once more. With 8 x 16 elements for each thread, 24 numbers are enough for 128 products, where it took 16 for 64. Together with tiles twice as deep, that makes 92 % of cuBLAS in 47 lines.
+# The next rung, `larger`, takes the cure of page 20 once more. With 8 x 16 elements for each thread, 24 numbers are enough for the 128 products of a turn, where it took 16 for 64. Together with tiles twice as deep, that makes 92 % of cuBLAS in 47 lines.
 #
 # It has a price, though. The numbers on their way wait in registers, and `larger` already fills 247 of the 255 that a thread can have. Since 2020, GPUs can copy from global to shared memory without a register in between. A thread starts such an **asynchronous copy** and goes on:
 #
@@ -254,7 +254,7 @@ assert 0.91 < share("larger") < 0.93
 # %% [markdown] id=top-text
 # ## The last rung
 #
-# `top` asks early one floor up as well: while it computes one product, each thread reads the numbers for the *next* one from shared memory. That's 24 more numbers to keep. `larger` had no room for them, but `copies` needs only 211 registers. This is the loop, without its details:
+# `top` asks early one floor up as well: while it multiplies for one `k`, each thread reads the numbers for the *next* one from shared memory. That's 24 more numbers to keep. `larger` had no room for them, but `copies` needs only 211 registers. This is the loop, without its details:
 #
 # ```c
 # for (int t = 0; t < n / DEEP; t++) {

@@ -147,7 +147,7 @@ assert 0.6 * us_of(total, 32) < full < 0.9 * us_of(total, 32)
 # %% [markdown] id=four-text
 # ## More from each warp
 #
-# You don't have to have many warps, though. A warp doesn't wait when it *asks* for a number. It waits when it *uses* it. So a warp can ask for four numbers one after the other, and add them up when they've come. (Here `n` is a multiple of `4 * threads`. In the exercise it needn't be.)
+# You don't have to have many warps, though. A warp doesn't wait when it *asks* for a number. It waits when it *uses* it. So a warp can ask for four numbers one after the other, and add them up when they've come. (Here `n` is a multiple of `4 * threads`.)
 
 # %% id=four
 four = agt.Kernel(r"""
@@ -264,7 +264,7 @@ check("21-under-way", dot)
 # Say a thread starts copies of three tiles, A, B and C, and closes a group behind each. Then it calls `__pipeline_wait_prior(1)`. It does some work, and closes one more group, with nothing in it. Then it calls `__pipeline_wait_prior(1)` again.
 
 # %% id=21-groups guess
-# Which of the three tiles are certainly there now? Type their letters.
+# Which of the three tiles are certainly there now? Type their letters, as in `AC`.
 
 # %% id=21-groups reveal
 THREE = r"""

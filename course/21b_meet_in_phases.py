@@ -45,7 +45,7 @@ agt.use("sim")
 # bar.wait(std::move(token));        // hands the token in; now everybody has done theirs
 # ```
 #
-# Life at such a barrier comes in **phases**. Phase 0 lasts until as many threads have arrived as `init` said. Then everybody who waits for it goes on, and phase 1 begins. The token that `arrive` gives you is a future of the phase in which you arrived.
+# Life at such a barrier comes in **phases**. Phase 0 lasts until there have been as many arrivals as `init` said. Then everybody who waits for it goes on, and phase 1 begins. The token that `arrive` gives you is a future of the phase in which you arrived.
 
 # %% id=draw-phases tags=helpers
 def lanes_of(lanes, words, told):
@@ -309,7 +309,7 @@ draw_handover()
 #
 # Two things can go wrong. `full.arrive()` doesn't wait for copies that the thread has started with `__pipeline_memcpy_async`, so it would say "full" while they're still on their way. Such a copy has to be counted itself: with `cuda::memcpy_async(..., full)`, the phase can't end before the copy has. From Hopper on, the TMA, a unit that copies whole tiles, counts its bytes at the barrier. In the exercise, ordinary stores will do.
 #
-# And a thread that waits by parity must never be two phases behind. Phase 2 looks like phase 0 to it, so it would wait once more, perhaps for ever. In a queue this can't happen, because each side waits for the other.
+# And a thread that waits by parity must never be two phases behind. If it waits for phase 0 and phase 1 is running, it goes on. If phase 2 is running, that looks like phase 0 to it, so it would wait once more, perhaps for ever. In a queue this can't happen, because each side waits for the other.
 
 # %% [markdown] id=exercise-handover
 # ### Exercise: hand over

@@ -183,7 +183,7 @@ class Server(Generic[T]):
         in_a_row, ready = 0, ready_in(running_loop())
         try:
             while True:
-                # As long as there are lanes, launches come first; but the oldest result isn't kept waiting.
+                # Launches come first as long as there are lanes, but the oldest result isn't kept waiting.
                 while more and (self._free or not under_way):
                     if under_way and now() - looked_us > LOOK_EVERY_US:
                         looked_us = now()

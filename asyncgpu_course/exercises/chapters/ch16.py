@@ -148,7 +148,7 @@ def _dealt(name: str, run: Observed, gpus: int, number: int) -> None:
     found = results.listed(name, run.result, number)
     ends = [np.shape(y) == (8, 48) and np.allclose(y, right[-1], atol=1e-3) for y in found]
     complaint = f"{sum(ends)} of the {number} results are those of the last batch: "
-    must(sum(ends) <= 1, complaint + f"{_LATE}")
+    must(sum(ends) <= 1, complaint + _LATE)
     results.each_equal(found, right, "batch")
     schedule.launches(run.trace, "sgemm_naive", number)
     ran = [sum(s.device == f"sim:{k}" for s in run.trace.find("sgemm_naive")) for k in range(gpus)]

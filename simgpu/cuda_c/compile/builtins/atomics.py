@@ -134,12 +134,12 @@ def _changing(
         parts = [by_lane(m.take(value), m.n) for value in given]
         messages = t.launch.messages
         before = view[index] if t.launch.watches or messages.active else None
-        turns, hostile, does = t.launch.turns, t.launch.hostile, change
+        turns, hostile = t.launch.turns, t.launch.hostile
         # Messages of several blocks are passed on in the order of lanes.
         if turns is None or (before is not None and hostile is None):
             out = change(view, index, *parts)
         else:
-            order = turns.permutation(m.n)
+            order, does = turns.permutation(m.n), change
             if hostile is not None:
                 does = hostile.exchanging(t.thread_id[m.index[order]], site.scope, used, change)
             out = does(view, index[order], *[part[order] for part in parts])

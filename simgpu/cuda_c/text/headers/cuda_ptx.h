@@ -16,12 +16,9 @@ template <int N> __device__ inline void cp_async_bulk_wait_group(n32_t<N> n) { _
 template <int N> __device__ inline void cp_async_bulk_wait_group_read(n32_t<N> n) { __bulk_wait(N, 1); }
 __device__ inline void mbarrier_init(unsigned long long* bar, unsigned count) { __mbarrier_init(bar, (int)count); }
 __device__ inline void fence_mbarrier_init(_order, _scope) { }
-__device__ inline unsigned long long mbarrier_arrive(unsigned long long* bar) { return __mbarrier_arrive(bar); }
-__device__ inline unsigned long long mbarrier_arrive(unsigned long long* bar, unsigned times) {
+__device__ inline unsigned long long mbarrier_arrive(unsigned long long* bar, unsigned times = 1) {
     return __mbarrier_arrive(bar, (int)times); }
-__device__ inline unsigned long long mbarrier_arrive(_order, _scope, _to_shared, unsigned long long* bar) {
-    return __mbarrier_arrive(bar); }
-__device__ inline unsigned long long mbarrier_arrive(_order, _scope, _to_shared, unsigned long long* bar, unsigned times) {
+__device__ inline unsigned long long mbarrier_arrive(_order, _scope, _to_shared, unsigned long long* bar, unsigned times = 1) {
     return __mbarrier_arrive(bar, (int)times); }
 __device__ inline unsigned long long mbarrier_arrive_expect_tx(_order, _scope, _to_shared, unsigned long long* bar, unsigned bytes) {
     return __mbarrier_arrive(bar, 1, (int)bytes); }
@@ -31,15 +28,13 @@ __device__ inline bool mbarrier_test_wait(unsigned long long* bar, unsigned long
 __device__ inline bool mbarrier_test_wait(_order, _scope, unsigned long long* bar, unsigned long long token) { return __mbarrier_test_wait(bar, token); }
 __device__ inline bool mbarrier_test_wait_parity(unsigned long long* bar, unsigned parity) { return __mbarrier_test_wait_parity(bar, parity); }
 __device__ inline bool mbarrier_test_wait_parity(_order, _scope, unsigned long long* bar, unsigned parity) { return __mbarrier_test_wait_parity(bar, parity); }
-__device__ inline bool mbarrier_try_wait(unsigned long long* bar, unsigned long long token) { return __mbarrier_test_wait(bar, token); }
-__device__ inline bool mbarrier_try_wait(_order, _scope, unsigned long long* bar, unsigned long long token) { return __mbarrier_test_wait(bar, token); }
-__device__ inline bool mbarrier_try_wait(unsigned long long* bar, unsigned long long token, unsigned nanoseconds) { return __mbarrier_test_wait(bar, token); }
-__device__ inline bool mbarrier_try_wait(_order, _scope, unsigned long long* bar, unsigned long long token, unsigned nanoseconds) {
+__device__ inline bool mbarrier_try_wait(unsigned long long* bar, unsigned long long token, unsigned nanoseconds = 0) {
     return __mbarrier_test_wait(bar, token); }
-__device__ inline bool mbarrier_try_wait_parity(unsigned long long* bar, unsigned parity) { return __mbarrier_test_wait_parity(bar, parity); }
-__device__ inline bool mbarrier_try_wait_parity(_order, _scope, unsigned long long* bar, unsigned parity) { return __mbarrier_test_wait_parity(bar, parity); }
-__device__ inline bool mbarrier_try_wait_parity(unsigned long long* bar, unsigned parity, unsigned nanoseconds) { return __mbarrier_test_wait_parity(bar, parity); }
-__device__ inline bool mbarrier_try_wait_parity(_order, _scope, unsigned long long* bar, unsigned parity, unsigned nanoseconds) {
+__device__ inline bool mbarrier_try_wait(_order, _scope, unsigned long long* bar, unsigned long long token, unsigned nanoseconds = 0) {
+    return __mbarrier_test_wait(bar, token); }
+__device__ inline bool mbarrier_try_wait_parity(unsigned long long* bar, unsigned parity, unsigned nanoseconds = 0) {
+    return __mbarrier_test_wait_parity(bar, parity); }
+__device__ inline bool mbarrier_try_wait_parity(_order, _scope, unsigned long long* bar, unsigned parity, unsigned nanoseconds = 0) {
     return __mbarrier_test_wait_parity(bar, parity); }
 __device__ inline void fence_proxy_async(_to_shared) { __proxy_fence(); }
 __device__ inline void fence_proxy_async() { __proxy_fence(); }

@@ -1,6 +1,7 @@
 """Run compute-sanitizer on each program in docs/hazards.md, on a machine with a GPU.
 
     python tools/sanitizer.py     run all programs alone and under its four tools, write docs/sanitizer.json
+    python tools/sanitizer.py --new   only those that the record doesn't know, as they are now
     python tools/hazards.py       then writes what they say on the page
 
 Each array gets an allocation of its own, as in most C++ programs: inside of a pool's blocks memcheck and
@@ -84,6 +85,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=60, help="how long one program may run")
     parser.add_argument("--workers", type=int, default=10, help="programs at a time")
     parser.add_argument("--only", default="", help="programs with this in their titles")
+    parser.add_argument("--new", action="store_true", help="programs that are new or have changed")
     parser.add_argument("--raw", type=Path, help="a file for all that is printed")
     args = parser.parse_args()
     record: dict[str, Any] = json.loads(hazards.RECORD.read_text(encoding="utf-8"))
@@ -93,6 +95,9 @@ def main() -> None:
     record["version"] = printed("compute-sanitizer", "--version")
     raw: list[str] = []
     programs = hazards.hazards(hazards.PAGE.read_text(encoding="utf-8"))
+    if args.new:
+        known_as = {title: its["digest"] for title, its in record["programs"].items()}
+        programs = [hazard for hazard in programs if known_as.get(hazard.title) != hazard.digest]
     # Kernels that never end slow all others down, and those that wait for the host give up when they are
     # slow: so each kind has the GPU for itself.
     kinds = [_kind(hazard.shown) for hazard in programs]

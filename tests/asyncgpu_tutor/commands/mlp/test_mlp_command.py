@@ -29,13 +29,14 @@ def test_values_are_those_of_the_seed(device: Device, mlp: Command) -> None:
 
 def test_report_has_the_facts_of_the_seed_in_its_order(device: Device, mlp: Command) -> None:
     out = mlp().out
+    best = "graph" if device.simulated else r"\w+"  # a busy machine may have another one first
     facts = [
         rf"Device: {device.name}, .*times are",
         r"W0: 64x64 on device",
         r"W1: 64 on device",
         *(rf"Batch {i}: 64 elements, first 8 = \[.*\] \[ReLU OK\]" for i in range(4)),
         r"Timeline \(.*clock",
-        r"The same work, \d+\.\d times as fast: graph, \d",  # whoever expects a gain sees it first
+        rf"The same work, \d+\.\d times as fast: {best}, \d",  # whoever expects a gain sees it first
         r"makespan +device busy +overlap +speed-up",
         r"one after the other +\d+\.\d µs .* 1\.00\n",
         r"one stream +\d+\.\d µs",

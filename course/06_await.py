@@ -1212,13 +1212,13 @@ if device.simulated:
 # %% [markdown] id=in-trio
 # ### The same in another loop
 #
-# The loop needn't be asyncio's. [trio](https://trio.readthedocs.io) has one of its own, and a stricter rule: a task always belongs to a **nursery**, and the nursery's block doesn't end before all of its tasks have. So you can't forget a task, and if one fails, the others are cancelled. Here are the four batches again. (This notebook already runs asyncio's loop, so trio's runs in a thread.)
+# The loop needn't be asyncio's. [trio](https://trio.readthedocs.io) has one of its own, and a stricter rule: a task always belongs to a **nursery**, and the nursery's block doesn't end before all of its tasks have. So you can't forget a task, and if one fails, the others are cancelled. `asyncio.TaskGroup` learned that from trio. Here are the four batches again. (Asyncio's loop runs in this thread already, so trio gets another.)
 
 # %% id=in-trio-code
 try:
     import trio
 except ImportError:
-    trio = None  # pip install trio
+    trio = None
 
 
 async def in_trio():
@@ -1230,9 +1230,11 @@ async def in_trio():
 if trio:
     firsts = await asyncio.to_thread(trio.run, in_trio)
     print(firsts)
+else:
+    print("trio isn't here: pip install trio, and run this cell again")
 
 # %% [markdown] id=in-trio-read
-# `await` is the same word, and the GPU does the same work. Only `spawn` needs to know whose task it starts. [Any event loop](../docs/any_loop.md) says what works where, uvloop and anyio included.
+# `await` is the same word, and the GPU does the same work. Only `spawn` needs to know whose task it starts. In return, it hands you what trio's own `start_soon` doesn't: something to await for the result. A cancelled scope stops the waiting and not the GPU, as a cancelled task does. [Any event loop](../docs/any_loop.md) says what works where, and how trio's deadlines become the device's.
 
 # %% id=in-trio-check tags=asserts
 assert not trio or firsts == [1, 2, 3, 4]

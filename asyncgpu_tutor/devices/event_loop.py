@@ -48,9 +48,6 @@ class AsyncioWays:
 
     cancelled: type[BaseException] = asyncio.CancelledError
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-
     async def sleep(self, seconds: float) -> None:
         """Let other tasks run for a while, in real time."""
         await asyncio.sleep(seconds)
@@ -61,9 +58,9 @@ class AsyncioWays:
 
     async def on_thread(self, threads: Executor, act: Callable[[], T]) -> T:
         """What `act` returns on a thread."""
-        return await self._loop.run_in_executor(threads, act)
+        return await asyncio.get_running_loop().run_in_executor(threads, act)
 
-    def background(self, *, eager: bool) -> AsyncioTasks:
+    async def background(self, *, eager: bool) -> AsyncioTasks:
         """Where an object that is used in ``async with`` has its tasks."""
         return AsyncioTasks(eager)
 
@@ -79,7 +76,7 @@ class AsyncioWays:
                 f"{type(nursery).__name__} was given: leave it out, or have that start a function of your "
                 "own that awaits the operation"
             )
-        return (nursery or self._loop).create_task(drive(), name=name)
+        return (nursery or asyncio).create_task(drive(), name=name)
 
 
 class AsyncioTasks:
@@ -89,13 +86,10 @@ class AsyncioTasks:
         self._options: dict[str, Any] = {"eager_start": True} if eager else {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def open(self) -> None:
-        """To be awaited before the first is started."""
-        self._loop = asyncio.get_running_loop()
-
     def start(self, coroutine: Coroutine[Any, Any, None], name: str | None = None) -> None:
         """Start one."""
-        task = asyncio.Task(coroutine, loop=self._loop, name=name, **self._options)
+        loop = asyncio.get_running_loop()
+        task = asyncio.Task(coroutine, loop=loop, name=name, **self._options)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -125,7 +119,7 @@ def running_loop() -> AnyLoop:
 def loop_ways() -> AsyncioWays | TrioRun:
     """What the loop that this runs in does in its own way."""
     loop = running_loop()
-    return AsyncioWays(loop) if isinstance(loop, asyncio.AbstractEventLoop) else loop
+    return AsyncioWays() if isinstance(loop, asyncio.AbstractEventLoop) else loop
 
 
 def in_a_loop() -> bool:

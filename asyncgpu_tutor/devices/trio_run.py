@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from concurrent.futures import Executor
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager
 from errno import ECONNRESET
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -32,14 +32,12 @@ T = TypeVar("T")
 
 
 class TrioWaiter:
-    """As much of `asyncio.Future` as we use; one task waits for it."""
+    """As much of `asyncio.Future` as we use: one task waits for it, and there is nothing to get."""
 
     def __init__(self, run: TrioRun) -> None:
         self._run = run
         self._task: trio.lowlevel.Task | None = None
-        self._over = self._cancelled = False
-        self._value: Any = None
-        self._error: BaseException | None = None
+        self._over = False
 
     def get_loop(self) -> TrioRun:
         return self._run
@@ -47,35 +45,19 @@ class TrioWaiter:
     def done(self) -> bool:
         return self._over
 
-    def cancelled(self) -> bool:
-        return self._cancelled
-
-    def result(self) -> Any:
-        return self._value
-
-    def exception(self) -> BaseException | None:
-        return self._error
-
-    def set_result(self, value: Any) -> None:
-        self._over, self._value = True, value
+    def set_result(self, _: None) -> None:
+        self._over = True
         if self._task is not None:
             trio.lowlevel.reschedule(self._task)
 
-    def set_exception(self, error: BaseException) -> None:
-        self._error = error
-        self.set_result(None)
-
     def _abort(self, _: object) -> trio.lowlevel.Abort:
-        self._over = self._cancelled = True
+        self._over = True
         return trio.lowlevel.Abort.SUCCEEDED
 
-    def __await__(self) -> Generator[Any, Any, Any]:
+    def __await__(self) -> Generator[Any, Any, None]:
         if not self._over:
             self._task = trio.lowlevel.current_task()
             yield from trio.lowlevel.wait_task_rescheduled(self._abort).__await__()
-        if self._error is not None:
-            raise self._error
-        return self._value
 
 
 class TrioRun(trio.abc.Instrument):
@@ -126,15 +108,8 @@ class TrioRun(trio.abc.Instrument):
         return [found[at] for at in range(len(coroutines))]
 
     async def on_thread(self, threads: Executor, act: Callable[[], T]) -> T:
-        waiter, future = self.create_future(), threads.submit(act)
-
-        def over(_: object) -> None:
-            with suppress(RuntimeError):  # the run is over, so nobody waits any more
-                self.call_soon_threadsafe(lambda: waiter.done() or waiter.set_result(None))
-
-        future.add_done_callback(over)
-        await waiter
-        return future.result()
+        future = threads.submit(act)
+        return await trio.to_thread.run_sync(future.result, abandon_on_cancel=True)
 
     async def connect(self, host: str, port: int) -> tuple[Any, Any, Any]:
         stream = await trio.open_tcp_stream(host, port)
@@ -160,8 +135,9 @@ class TrioRun(trio.abc.Instrument):
     def shielded(self) -> trio.CancelScope:
         return trio.CancelScope(shield=True)
 
-    def background(self, *, eager: bool) -> TrioTasks:
-        return TrioTasks()
+    async def background(self, *, eager: bool) -> TrioTasks:
+        manager = trio.open_nursery()
+        return TrioTasks(manager, await manager.__aenter__())
 
     def spawn(self, future: Awaitable[T], name: str, nursery: Any) -> Spawned[T]:
         if nursery is None:
@@ -240,7 +216,8 @@ class Spawned(Generic[T]):
         self._future, self._name = future, name
         self._scope, self._ended = trio.CancelScope(), trio.Event()
         self._value: Any = None
-        self._error: BaseException | None = None
+        cancelled = f"{name!r} was cancelled, so it has no result"
+        self._error: Exception | None = UsageError(cancelled)  # unless it ends in another way
 
     def __repr__(self) -> str:
         return f"<Spawned {self._name!r}, {'over' if self.done() else 'going on'}>"
@@ -249,13 +226,9 @@ class Spawned(Generic[T]):
         """The task. Its nursery hears of a failure, as an `asyncio.TaskGroup` does."""
         try:
             with self._scope:
-                self._value = await self._future
-                return
-            self._error = UsageError(f"{self._name!r} was cancelled, so it has no result")
-        except BaseException as error:
+                self._value, self._error = await self._future, None
+        except Exception as error:
             self._error = error
-            if isinstance(error, trio.Cancelled):
-                self._error = UsageError(f"{self._name!r} was cancelled with its nursery")
             raise
         finally:
             self._ended.set()
@@ -278,9 +251,8 @@ class Spawned(Generic[T]):
 class TrioTasks:
     """Tasks that raise nothing, and end with the object that starts them."""
 
-    async def open(self) -> None:
-        self._manager = trio.open_nursery()
-        self._nursery = await self._manager.__aenter__()
+    def __init__(self, manager: AbstractAsyncContextManager[Any], nursery: trio.Nursery) -> None:
+        self._manager, self._nursery = manager, nursery
 
     def start(self, coroutine: Coroutine[Any, Any, None], name: str | None = None) -> None:
         async def drive() -> None:

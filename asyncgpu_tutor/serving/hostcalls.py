@@ -171,8 +171,7 @@ class Hostcalls:
         # Beginning at once saves a turn of the loop; but virtual time must be the same in each Python.
         eager = sys.version_info >= (3, 12) and self._device.clock != "simulated"
         self._ways = loop_ways()
-        self._tasks = self._ways.background(eager=eager)
-        await self._tasks.open()
+        self._tasks = await self._ways.background(eager=eager)
         self._tasks.start(self._serve(), name="hostcalls")
         return self
 

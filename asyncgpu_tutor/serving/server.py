@@ -94,7 +94,7 @@ class Server(Generic[T]):
         # The lane that was freed last is taken next, because its input is still in the processor's cache.
         self._free: deque[PipelineSlot[T]] = deque(reversed(self._lanes))
         # The turns of those that wait for a lane, in order; nobody does while one is free.
-        self._turns: dict[AnyWaiter, None] = {}
+        self._turns: dict[AnyWaiter, PipelineSlot[T] | None] = {}
         self._loop: AnyLoop | None = None  # where it is open
 
     def __repr__(self) -> str:
@@ -110,7 +110,7 @@ class Server(Generic[T]):
         self._loop = None
         for turn in self._turns:
             if not turn.done():
-                turn.set_exception(UsageError(CLOSED))
+                turn.set_result(None)  # without a lane
         with shielded():
             for lane in self._lanes:
                 if not lane.done():
@@ -257,20 +257,24 @@ class Server(Generic[T]):
         turn = loop.create_future()
         self._turns[turn] = None
         try:
-            return await turn
+            await turn
         except BaseException:
-            if turn.done() and not turn.cancelled() and turn.exception() is None:
-                self._give(turn.result())  # it was cancelled before it saw that it has a lane
+            if lane := self._turns[turn]:
+                self._give(lane)  # it was cancelled before it saw that it has a lane
             raise
         finally:
-            del self._turns[turn]
+            given = self._turns.pop(turn)
+        if given is None:
+            raise UsageError(CLOSED)
+        return given
 
     def _give(self, lane: PipelineSlot[T]) -> None:
         """Hand a free lane to the request that waits longest, if there is one."""
         for turn in self._turns:
             # It is done where a request has a lane, or is cancelled, and does not know yet.
             if not turn.done():
-                turn.set_result(lane)
+                self._turns[turn] = lane
+                turn.set_result(None)
                 return
         # Where the request was cancelled, others are served sooner by another lane.
         (self._free.appendleft if lane.busy else self._free.append)(lane)

@@ -216,6 +216,7 @@ TORCH = SimpleNamespace(
     empty=Pinned,
     stack=lambda rows, out: np.stack(rows, out=out),
     inference_mode=nullcontext,
+    set_num_threads=lambda _: None,
     cuda=SimpleNamespace(
         Stream=Stream, stream=on_stream, CUDAGraph=Graph, graph=graph, synchronize=agt.synchronize
     ),
@@ -243,6 +244,9 @@ class Reached(SimpleNamespace):
 
     def reached(self, stream: Stream) -> Any:
         return agt.reached(stream.ours)
+
+    def current_device(self) -> Any:
+        return SimpleNamespace()  # whose patience is set
 
 
 def page_names(listing: str = OF_THE_SERVICE) -> dict[str, Any]:

@@ -196,7 +196,7 @@ extern "C" __global__ void choose(
     if (t == 0) say(slot, next, now, prompt, last, text, token, length, said, going);
 }
 
-// Seats conversations. news has a record of 5 + CONTEXT ints for each slot: whether it is new, the number of tokens of
+// Seats conversations. news has 5 + CONTEXT ints for each slot: whether it is new, the number of tokens of
 // its prompt, the place of its last token, a seed, the bits of its heat (-1 for what it was), and the prompt. Whoever
 // sat there has to go, and with no tokens nobody comes. Grid: slots. Block: 128.
 extern "C" __global__ void admit(

@@ -137,6 +137,8 @@ def tips(panel: Panel) -> Callable[[Bar], str]:
             part = span.detail.get("named")
             inside = f", in it {part}" if part and part != span.label else ""
             lines.append(f"operation #{span.op} {span.label}".rstrip() + inside)
+        elif span.label:
+            lines.append(f"in the range {span.label}")
         before = [by_id[i] for i in span.after if i in by_id]
         if waited := [f"{one.name} ({stream_name(one, numbers)})" for one in before]:
             lines.append(f"after {vocabulary.some(waited, _MOST_NAMES)}")

@@ -31,6 +31,13 @@ def test_a_name_that_the_program_gave_is_on_the_bar_and_the_kernels_is_kept() ->
     assert read.title == given.title
 
 
+def test_work_of_others_says_in_which_range_it_was_enqueued() -> None:
+    trace = agt.Trace.load(agt.Trace.recorded_file("torch_awaiting.json"))
+    kernel = next(span for span in trace.device_spans if span.kind == "kernel")
+    assert kernel.label == "request"
+    assert "in the range request" in trace.between(kernel.start, kernel.end).plot().svg()
+
+
 def test_the_name_of_a_composite_is_on_the_bars_of_what_is_inside(device: Device) -> None:
     with agt.record() as trace:
         agt.zip(agt.zeros(4), agt.ones(4)).named("both").sync()

@@ -14,7 +14,7 @@ from simgpu.gpus import SPECS
 
 _CHECK = """Says of each kernel of a file whether it can be read, and launches it as FILE_spec.py says.
 Exit code: 0 all is well, 1 something is wrong, 2 a file or a spec cannot be used, 3 nothing is wrong, but not
-every kernel could be read, or not within the limit of time."""
+every kernel could be read, or not within the limits."""
 _JUDGE = """Judges an answer, which is only ever interpreted: values at sizes and seeds that it can't know,
 hazards, and modelled time beside the baseline's. Exit code: 0 accepted, 1 rejected, 2 a file or the spec
 cannot be used, 3 undecided: it needs what simgpu doesn't have, or more time or memory than it may take."""
@@ -29,7 +29,6 @@ def command_line() -> None:
     check.add_argument("file", type=Path, help="CUDA C")
     check.add_argument("--spec", type=Path, help="by default FILE_spec.py, if it is there")
     check.add_argument("-I", dest="include", type=Path, action="append", default=[])
-    check.add_argument("--seconds", type=float, default=300, help="limit of time (300)")
     check.add_argument("--draft", action="store_true", help="print a first spec for the file")
     judge = commands.add_parser("judge", help="judge an answer", description=_JUDGE)
     judge.add_argument("spec", type=Path, help="a spec with a reference")
@@ -37,9 +36,13 @@ def command_line() -> None:
     judge.add_argument("--kernel", help="the one that is asked for, if the spec has several")
     judge.add_argument("--baseline", type=Path, help="by default the kernel's file beside the spec")
     judge.add_argument("--seed", type=int, help="of an earlier verdict, to judge the same again")
-    judge.add_argument("--seconds", type=float, default=60, help="limit of time (60)")
-    judge.add_argument("--megabytes", type=int, default=1024, help="limit of memory (1024)")
-    for command in (check, judge):
+    for command, seconds, megabytes in ((check, 300, 4096), (judge, 60, 1024)):
+        command.add_argument(
+            "--seconds", type=float, default=seconds, help=f"limit of time ({seconds})"
+        )
+        command.add_argument(
+            "--megabytes", type=int, default=megabytes, help=f"of memory ({megabytes})"
+        )
         command.add_argument("--json", action="store_true", help="print JSON")
     asked = parser.parse_args()
     try:
@@ -63,12 +66,14 @@ def _run(asked: argparse.Namespace) -> tuple[int, str, dict[str, Any] | None]:
         found = judge_kernel(**{name: getattr(asked, name) for name in names})
         return CODES[found["verdict"]], f"{found['verdict']}: {found['sentence']}", found
     if asked.command == "check":
-        from simgpu.judging import checking, draft
+        from simgpu.judging import checking, draft, limits
 
         if asked.draft:
-            text = draft.drafted(join_headers(asked.file, asked.include), asked.file.name)
+            with limits.within_limits(asked.file, asked.seconds, asked.megabytes):
+                text = draft.drafted(join_headers(asked.file, asked.include), asked.file.name)
             return (0, text, None) if text else (2, f"no kernel of {asked.file} can be read", None)
-        report = checking.check_file(asked.file, asked.spec, asked.include, asked.seconds)
+        given = (asked.file, asked.spec, asked.include, asked.seconds, asked.megabytes)
+        report = checking.check_file(*given)
         return report["code"], "\n".join(checking.check_words(report)), report
     if asked.passes is not None:
         try:

@@ -3,71 +3,55 @@
 from __future__ import annotations
 
 import re
-import signal
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from simgpu.cuda_c import compile_source, device_part, join_headers
 from simgpu.cuda_c.text.source import Source
-from simgpu.errors import KernelCompileError, UnsupportedFeatureError, UsageError
+from simgpu.errors import KernelCompileError, UnsupportedFeatureError
 from simgpu.judging.kernel_spec import SPEC_ENDING, load_specs
+from simgpu.judging.limits import OverLimitError, within_limits
 from simgpu.judging.trial import MAIN, Trials
 
 
-class _OutOfTime(BaseException):
-    """Nobody else may catch it."""
-
-
-def _ring_in(seconds: float) -> None:
-    """Raise `_OutOfTime` after so many seconds, or for 0 not any more. Windows has no such clock."""
-
-    def ring(number: int, frame: object) -> None:
-        raise _OutOfTime
-
-    if hasattr(signal, "setitimer"):
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, ring if seconds else signal.SIG_DFL)
-        signal.setitimer(signal.ITIMER_REAL, seconds)
-
-
 def check_file(
-    file: Path, spec: Path | None, include: Sequence[Path], seconds: float = 300
+    file: Path,
+    spec: Path | None,
+    include: Sequence[Path],
+    seconds: float = 300,
+    megabytes: int = 4096,
 ) -> dict[str, Any]:
     """Read a file, and launch its kernels as its spec says: the one beside it, if none is named.
 
     The report is what `simgpu check --json` prints. Its `code`: 0 all is well, 1 something is wrong, 2 there
-    is no kernel, 3 nothing is wrong, but not every kernel could be read, or not in so many `seconds`.
+    is no kernel, 3 nothing is wrong, but not every kernel could be read, or not within the limits.
     """
-    if not 0 < seconds < 1e6:
-        raise UsageError(f"{seconds} s are no limit")
-    text, tried = join_headers(file, include), dict[str, Trials]()
-    kernels, missing = list[dict[str, Any]](), device_part(text).missing
+    tried, kernels, missing = dict[str, Trials](), list[dict[str, Any]](), tuple[str, ...]()
     beside = file.with_name(file.stem + SPEC_ENDING)
     spec = spec or (beside if beside.is_file() else None)
-    late = False
+    stopped = None
     try:
-        _ring_in(seconds)
-        kernels = kernels_read(text, file.name)
-        for one in () if spec is None else load_specs(spec):
-            trials = tried[one.kernel] = Trials(one, text, Path(str(spec)).resolve(), file.name)
-            for n in [*one.awkward_sizes(), *sorted(one.sizes)]:
-                trials.at(n)
-                if trials.complaints and not trials.sizes:
-                    break  # it cannot be read at any size
-    except _OutOfTime:
-        late = True
-    finally:
-        _ring_in(0)
+        with within_limits(file, seconds, megabytes):
+            text = join_headers(file, include)
+            missing, kernels = device_part(text).missing, kernels_read(text, file.name)
+            for one in () if spec is None else load_specs(spec):
+                trials = tried[one.kernel] = Trials(one, text, Path(str(spec)).resolve(), file.name)
+                for n in [*one.awkward_sizes(), *sorted(one.sizes)]:
+                    trials.at(n)
+                    if trials.complaints and not trials.sizes:
+                        break  # it cannot be read at any size
+    except OverLimitError as error:
+        stopped = str(error)
     kinds = {kernel["state"] for kernel in kernels}
     kinds |= {wrong.kind for trials in tried.values() for wrong in trials.complaints}
     unread = bool(kinds & {"unsupported", "UnsupportedFeatureError"})
     wrong = kinds - {"read", "unsupported", "UnsupportedFeatureError"}
     told = {name: trials.as_dict() for name, trials in tried.items()}
-    code = 1 if wrong else 3 if unread or late else 2 * (not kernels)
+    code = 1 if wrong else 3 if unread or stopped else 2 * (not kernels)
     return {
         "file": file.name, "code": code, "kernels": kernels, "missing": list(missing),
-        "spec": spec and spec.name, "trials": told, "out_of_time": seconds if late else None,
+        "spec": spec and spec.name, "trials": told, "stopped": stopped,
     }  # fmt: skip
 
 
@@ -77,7 +61,7 @@ def check_words(report: dict[str, Any]) -> Iterator[str]:
     for kernel in report["kernels"]:
         why = f": {kernel['why']}" if kernel["why"] else ""
         yield f"{kernel['file']}:{kernel['line']}: {kernel['name']}: {kernel['state']}{why}"
-    if not report["kernels"] and not report["out_of_time"]:
+    if not report["kernels"] and not report["stopped"]:
         yield f"{file}: there is no __global__ function in it"
     if report["missing"]:
         yield f"{file}: not found: {', '.join(report['missing'])} (-I FOLDER says where)"
@@ -86,14 +70,14 @@ def check_words(report: dict[str, Any]) -> Iterator[str]:
     for name, trials in report["trials"].items():
         at = ", ".join(map(str, trials["sizes"])) or "no size"
         us = f", {trials['measured']['us']:.1f} us at the last" if trials["measured"] else ""
-        right = not trials["complaints"] and not report["out_of_time"]
+        right = not trials["complaints"] and not report["stopped"]
         yield f"{name}: launched at n = {at}{us}" + ": all right" * right
         for n, why in trials["left_out"].items():
             yield f"    left out n = {n}: {why}"
         for wrong in trials["complaints"]:
             yield f"    {wrong['kind']} at n = {', '.join(map(str, wrong['sizes']))}: {wrong['message']}"
-    if report["out_of_time"]:
-        yield f"{file}: not finished within {report['out_of_time']:g} s (--seconds gives it more)"
+    if report["stopped"]:
+        yield report["stopped"]
 
 
 def kernels_read(text: str, name: str) -> list[dict[str, Any]]:

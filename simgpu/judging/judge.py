@@ -23,6 +23,7 @@ import numpy as np
 from simgpu.cuda_c import device_part, join_headers
 from simgpu.errors import UsageError
 from simgpu.judging.kernel_spec import SpecError, asked, file_beside, is_array, load_specs
+from simgpu.judging.limits import limit_this_process
 from simgpu.judging.trial import Trials
 
 MOST_ANSWER_BYTES = 1 << 20
@@ -109,7 +110,9 @@ def judge_stdin() -> None:
     task = json.loads(sys.stdin.buffer.read())
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as answer:
         os.dup2(2, 1)  # for whatever else prints
-        _limit(task["megabytes"] << 20, math.ceil(task["seconds"]) + 1)
+        limit_this_process(
+            task["megabytes"], math.ceil(task["seconds"]) + 1
+        )  # even if nobody watches
         try:
             found = _judged(task)
         except SpecError as error:
@@ -120,22 +123,6 @@ def judge_stdin() -> None:
         except Exception as error:  # noqa: BLE001 - a fault of ours is no verdict about the answer
             found = _verdict("undecided", "Internal", f"simgpu failed: {error!r}")
         json.dump(found, answer)
-
-
-def _limit(nbytes: int, seconds: int) -> None:
-    """Take no more memory than this from now on, and no more time even if nobody watches."""
-    try:
-        import resource
-    except ImportError:  # on Windows the parent's clock is all there is
-        return
-    limits, taken = {resource.RLIMIT_CPU: seconds}, Path("/proc/self/statm")
-    if taken.exists():
-        pages = int(taken.read_text().split()[0])
-        limits[resource.RLIMIT_AS] = pages * resource.getpagesize() + nbytes
-    for what, most in limits.items():
-        hard = resource.getrlimit(what)[1]  # it may be lower already
-        low = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(what, (low, low))
 
 
 def _judged(task: dict[str, Any]) -> dict[str, Any]:

@@ -204,5 +204,19 @@ def test_it_ends_in_time_with_what_it_knows(tmp_path: Path, check: Check) -> Non
     )
     for words in ((), ("--json",)):
         said = check(tmp_path / "slow.cu", "--seconds", 0.5, *words, code=3)
-        assert ('"out_of_time": 0.5' if words else "slow.cu: not finished within 0.5 s") in said
-    assert "are no limit" in check(tmp_path / "slow.cu", "--seconds", -1, code=2)
+        stopped = "slow.cu: not finished within 0.5 s (--seconds gives it more)"
+        assert (f'"stopped": "{stopped}"' if words else f"\n{stopped}") in said
+    assert "are no limits" in check(tmp_path / "slow.cu", "--seconds", -1, code=2)
+
+
+def test_reading_ends_in_time_and_memory_and_a_draft_is_whole_or_none(
+    tmp_path: Path, check: Check
+) -> None:
+    file = tmp_path / "huge.cu"
+    file.write_text("__global__ void k(float* x) {" + "x[0] = 1;" * 300_000 + "}")
+    late, full = "huge.cu: not finished within 0.2 s", "huge.cu: not finished with 8 MB"
+    for words, code in ((["--draft"], 2), ([], 3)):
+        assert check(file, "--seconds", 0.2, *words, code=code).splitlines()[-1].startswith(late)
+        assert check(file, "--megabytes", 8, *words, code=code).splitlines()[-1].startswith(full)
+    file.write_text("__global__ void k(float* x) { x[0] = 1; }")
+    assert 'KernelSpec("k"' in check(file, "--draft")  # nothing of the limits is left

@@ -1,0 +1,66 @@
+"""Limits of time and memory for what strangers wrote: clear errors, and no machine that stands still."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from simgpu.errors import UsageError
+
+
+class OverLimitError(UsageError):
+    """A file takes more time or memory than it may."""
+
+
+class _OutOfTime(BaseException):
+    """Nobody else may catch it."""
+
+
+@contextmanager
+def within_limits(file: Path, seconds: float, megabytes: int) -> Iterator[None]:
+    """Raise `OverLimitError` if work on a file takes longer, or on Linux more memory (Windows: neither)."""
+    if not (0 < seconds < 1e6 and 0 < megabytes < 1e9):
+        raise UsageError(f"{seconds} s and {megabytes} MB are no limits")
+
+    def ring(number: int, frame: object) -> None:
+        raise _OutOfTime
+
+    reserve, undo = bytearray(1 << 20), limit_this_process(megabytes)
+    try:
+        if hasattr(signal, "setitimer"):
+            signal.signal(signal.SIGALRM, ring)
+            signal.setitimer(signal.ITIMER_REAL, seconds)
+        yield
+    except _OutOfTime:
+        text = f"{file.name}: not finished within {seconds:g} s (--seconds gives it more)"
+        raise OverLimitError(text) from None
+    except MemoryError:
+        reserve.clear()  # so that there is memory for what follows
+        text = f"{file.name}: not finished with {megabytes:,} MB (--megabytes gives it more)"
+        raise OverLimitError(text) from None
+    finally:
+        undo()
+        if hasattr(signal, "setitimer"):
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+
+
+def limit_this_process(megabytes: int, seconds: int | None = None) -> Callable[[], None]:
+    """Take no more memory than this from now on, and no more seconds of CPU; return what lifts it again."""
+    try:
+        import resource
+    except ImportError:  # on Windows
+        return lambda: None
+    most, taken = (
+        {} if seconds is None else {resource.RLIMIT_CPU: seconds},
+        Path("/proc/self/statm"),
+    )
+    if taken.exists():
+        pages = int(taken.read_text().split()[0])
+        most[resource.RLIMIT_AS] = pages * resource.getpagesize() + (megabytes << 20)
+    before = {what: resource.getrlimit(what) for what in most}
+    for what, (soft, hard) in before.items():  # either may be lower already
+        resource.setrlimit(what, (min({most[what], soft, hard} - {resource.RLIM_INFINITY}), hard))
+    return lambda: [resource.setrlimit(what, old) for what, old in before.items()] and None

@@ -67,7 +67,9 @@ class Remembered:
         memories = list(places.values())
         order = dict(zip(places, range(len(places)), strict=True))
         given: list[Hashable] = [
-            order[id(v)] if isinstance(v, GlobalMemory) else v and (v.dtype.char, v.tobytes())
+            order[id(v)]
+            if isinstance(v, GlobalMemory)
+            else v is not None and (v.dtype.char, v.tobytes())
             for v in values
         ]
         if sum(map(attrgetter("nbytes"), memories)) > LARGEST:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -106,17 +106,23 @@ def kernels_read(text: str, name: str) -> list[dict[str, Any]]:
             found.append(reading(kernel, line, error))
         return found
     for head in program.heads:
-        instances: Iterable[str] = [head.name]
+        instances = [guess := head.name]
         if head.template is not None:
             launched = re.findall(rf"\b{head.name}\s*<((?!<)[^;{{}}]*?)>\s*<<<", text)
-            guess = ("float" if p.type is None else "32" for p in head.template if not p.default)
-            tried = launched or [", ".join(guess)]
-            instances = dict.fromkeys(f"{head.name}<{args}>" for args in tried)
+            some = ("float" if p.type is None else "32" for p in head.template if not p.default)
+            guess = f"{head.name}<{', '.join(some)}>"
+            instances = [*dict.fromkeys(f"{head.name}<{args}>" for args in launched)] or [guess]
+        told = len(found)
         for kernel in instances:
             error = None
             try:
                 program.kernel(kernel)
             except KernelCompileError as refused:
                 error = refused
+                if (
+                    str(error).startswith("name ") and kernel != guess
+                ):  # as `k<T>` in the host's template
+                    instances += [guess] if (kernel, told) == (instances[-1], len(found)) else []
+                    continue
             found.append(reading(kernel, head.at.line, error))
     return found

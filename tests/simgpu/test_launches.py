@@ -109,6 +109,20 @@ def test_whatever_is_not_the_same_is_interpreted() -> None:
         assert kernel.interpreted == 2, changed
 
 
+def test_a_zero_has_a_sign_and_a_record_of_zeros_is_a_value() -> None:
+    kernel, x = Kernel(), memory(1.0)
+    for zero in (np.float32(0.0), np.float32(-0.0)):
+        kernel.reset()
+        kernel(np.uint32(N), zero, x, memory(0.0))
+    assert kernel.interpreted == 2
+    source = "struct P { int a, b; }; __global__ void k(P p, int* y) { y[0] = p.a + p.b; }"
+    y = simgpu.asarray(np.ones(1, np.int32))
+    for one, right in ((0, 0), (4, 9), (0, 0)):
+        record = np.array((one, one and 5), [("a", np.int32), ("b", np.int32)])[()]
+        simgpu.RawKernel(source, "k")((1,), (1,), (record, y))
+        assert y.get().tolist() == [right]
+
+
 def test_what_was_not_written_stays_unwritten() -> None:
     kernel = Kernel()
     x = memory(1.0)

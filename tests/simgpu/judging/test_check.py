@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from simgpu.__main__ import command_line
+from simgpu.judging.checking import kernels_read
 from simgpu.judging.draft import drafted
 from simgpu.judging.kernel_spec import KernelSpec, SpecError, load_specs
 
@@ -98,6 +99,21 @@ def test_each_kernel_has_a_line_and_what_only_a_gpu_runs_a_code(
     )
     assert said[3] == "mixed.cu: not found: absent.h (-I FOLDER says where)"
     assert said[4].endswith("`simgpu check --draft mixed.cu` drafts a spec")
+
+
+def test_a_template_that_host_templates_launch_is_tried_with_a_guess() -> None:
+    """What a host's template passes on, its own parameter, isn't known where the kernel is read."""
+    kernel = "template<typename T, int N> __global__ void k(T* x) { x[0] = N; }\n"
+    host = "template<int B> void f(float* x) { k<float, B><<<1, 1>>>(x); }\n"
+    known = "void g(float* x) { k<double, 5><<<1, 1>>>(x); }\n"
+    for text, name in (
+        (host, "k<float, 32>"),
+        (host + known, "k<double, 5>"),
+        (known + host, "k<double, 5>"),
+    ):
+        assert [(one["name"], one["state"]) for one in kernels_read(kernel + text, "mine.cu")] == [
+            (name, "read")
+        ]
 
 
 def test_files_and_specs_that_cannot_be_used(folder: Path, check: Check) -> None:

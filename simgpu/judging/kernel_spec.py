@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import module_from_spec, spec_from_file_location
+from itertools import combinations
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -118,6 +119,11 @@ class KernelSpec:
         for key, array in arrays.items():
             check_byte_order(array.dtype, "an argument")
             arrays[key] = np.ascontiguousarray(array).reshape(array.shape)
+        names = {id(value): name for name, value in found.items()}
+        for (one, a), (other, b) in combinations(arrays.items(), 2):
+            if np.may_share_memory(a, b):
+                cure = "pass one array under both names, or copies"
+                raise SpecError(f"{names[one]!r} and {names[other]!r} overlap: {cure}")
         return {name: arrays.get(id(value), value) for name, value in found.items()}
 
     def reference(self, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -142,6 +148,9 @@ class KernelSpec:
             if right.shape != value.shape or whole:
                 text = f"{value.shape} {value.dtype} for {name!r} of {right.shape} {right.dtype}"
                 raise SpecError(f"expected() returns {text}")
+        for (one, a), (other, b) in combinations(values.items(), 2):
+            if given[one] is given[other] and not np.array_equal(a, b, a.dtype.kind in "fc"):
+                raise SpecError(f"{one!r} and {other!r} are one array: expected() returns two")
         return values
 
 

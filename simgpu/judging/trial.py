@@ -12,6 +12,7 @@ import io
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass, replace
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ _Case = tuple[Mapping[str, Any], Mapping[str, NDArray[Any]]]  # what is passed, 
 class Complaint:
     """What is wrong with a kernel, at which sizes."""
 
-    kind: str  # the class of an error, or "ValuesError", "UnwrittenError" or "InputChangedError"
+    kind: str  # the class of an error, or or one of those that a spec adds: "ValuesError"
     message: str
     sizes: list[int]
     file: str | None = None  # and its line, where one is to blame
@@ -110,7 +111,7 @@ class Trials:
         kernel = device.get_function(self.text, self.spec.kernel)
         if not self.spec.cooperative:
             kernel.kernel.check_cooperative("that is for the spec to say, by cooperative=True")
-        talks, found = kernel.kernel.code.talks, None
+        talks, found = kernel.kernel.code.talks, _twins(kernel, [*cases[0][0].values()])
         if adversary is None:
             self.sizes.append(n)
         (grid, block, shared), count = shape, len(kernel.kernel.signature.parameters)
@@ -138,6 +139,20 @@ class Trials:
         file, line = (None, None) if line is None else Source(self.text).place(line)
         kind, text = type(error).__name__, str(error).replace(MAIN, self.name)
         return Complaint(kind, text, [], file and file.replace(MAIN, self.name), line)
+
+
+def _twins(kernel: LoadedKernel, given: Sequence[Any]) -> Complaint | None:
+    """An array under two names, which changes, though a pointer says that no other leads to it."""
+    said, compiled = kernel.kernel.signature.parameters, kernel.kernel.code.parameters
+    passed = [*zip(said, compiled, given)]  # noqa: B905 - a launch tells who takes another number
+    for (one, a, x), (other, b, y) in permutations(passed, 2):
+        memory = x is y and (is_array(x) or isinstance(x, Output))
+        if memory and one.restrict and (a.origin.has("written") or b.origin.has("written")):
+            text = (
+                f"'{one.name}' is __restrict__, and '{other.name}' is the same array, which changes"
+            )
+            return Complaint("RestrictError", text, [])
+    return None
 
 
 def _placed(device: Device, given: Mapping[str, Any]) -> dict[int, Memory]:

@@ -131,6 +131,7 @@ class Aims:
 
     follows: bool = False  # whether the kernel has to do with addresses as numbers
     fences: bool = False  # whether it has a fence, so that its threads tell each other something
+    asks_who: bool = False  # whether it asks which lanes run together, which nobody promises
     cast: Origin = field(default_factory=Origin)  # the memories of addresses that became integers
     # Pointers to constants that were cast to pointers to what may change, and where.
     recast: list[tuple[Origin, Position]] = field(default_factory=list[tuple[Origin, Position]])

@@ -51,11 +51,13 @@ class Code:
     follows: bool
     # Its blocks meet at a barrier of the grid, so that all of them must fit on the device.
     cooperative: bool
+    asks_who: bool  # whether it has `__activemask()`
 
     @property
     def talks(self) -> bool:
-        """Tell whether its threads may tell each other something."""
-        return self.cooperative or any(site.volatile or site.scope for site in self.sites)
+        """Tell whether its threads may tell each other something, or by their company learn something."""
+        told = any(site.volatile or site.scope for site in self.sites)
+        return self.cooperative or self.asks_who or told
 
 
 def lower(
@@ -105,6 +107,7 @@ def finish(c: Context, form: Form) -> Code:
         form.parameters, form.entry, body, c.numbers.slots, c.numbers.exits, c.numbers.local_bytes,
         form.sites, shared_bytes,
         places.watches or meets or c.aims.fences, c.aims.follows, meets,
+        c.aims.asks_who,
     )  # fmt: skip
 
 

@@ -38,6 +38,7 @@ class KernelParameter:
     # NumPy's type of one element; None for a struct. A vector such as float4 has that of its components.
     dtype: np.dtype[Any] | None
     record: np.dtype[Any] | None = None  # of a struct or vector that is passed by value
+    restrict: bool = False  # whether it says that no other pointer leads to its memory
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,11 @@ def signature_of(
         element, _ = _components(target)
         plain = isinstance(element, Scalar | Pointer) and not isinstance(target, ArrayType)
         dtype = record_dtype(element) if plain else None
-        given = KernelParameter(param.name, spelled(target), pointer, const, dtype, record)
+        words = param.type.pointers[-1] if pointer and param.type.pointers else ()
+        restrict = any("restrict" in word for word in words)
+        given = KernelParameter(
+            param.name, spelled(target), pointer, const, dtype, record, restrict
+        )
         parameters.append(given)
     return KernelSignature(name, tuple(parameters), variables)
 

@@ -2,7 +2,7 @@
 
 HEADS = {
     "saxpy": "int n, float a, const float* x, float* y", "total": "int n, const float* x, float* out",
-    "relu": "int n, const float* x, float* y", "transpose": "int n, const float* a, float* b",
+    "relu": "int n, const float* x, float* y", "twin": "int n, const float* x, float* y", "transpose": "int n, const float* a, float* b",
     "histogram": "int n, const int* x, int* bins", "scan": "int n, const int* x, int* y",
     "blur": "int n, const float* x, float* y", "grand": "int n, const int* x, int* part, int* count, int* out",
 }  # fmt: skip
@@ -96,6 +96,10 @@ WRONG: list[tuple[str, ...]] = [
     ("grand", "DeadlockError", f"{PART} if (t == 0) {{ part[blockIdx.x] = s; __threadfence(); atomicAdd(count, 1); while (atomicAdd(count, 0) <= gridDim.x) {{}} last = blockIdx.x == 0; }} {ADDS} *count = 0; }}"),
     ("grand", "RaceError", f"{PART} if (t == 0) {{ atomicExch(&part[blockIdx.x], s); {LAST} __threadfence(); }} {ADDS} *count = 0; }}"),
     ("grand", "RaceError", f"{PART} if (t == 0) {{ atomicExch(&part[blockIdx.x], s); __threadfence(); last = atomicInc((unsigned*)count, gridDim.x - 1) == gridDim.x - 1; }} {ADDS} }}"),
+    # What pointers and lanes promise.
+    ("twin", "RestrictError", 'extern "C" __global__ void twin(int n, const float* __restrict__ x, float* y) { int i = blockIdx.x * 64 + threadIdx.x; if (i < n) { y[i] = x[i] + 1; y[i] = (x[i] - 1) * 2; } }'),
+    ("twin", "RaceError", f"{I} if (i < n - 1) y[i] = x[i + 1] - x[i + 1] + 2 * x[i]; else if (i < n) y[i] = 2 * x[i];"),
+    ("saxpy", "ValuesError", f"{I} if (i < n) y[i] = (__popc(__activemask()) == min(32, n - i / 32 * 32) ? a : 0) * x[i] + y[i];"),
     # The order in which threads come to an atomic.
     ("scan", "ValuesError", f"__shared__ int s[256], c; {T} if (t == 0) c = 0; __syncthreads(); s[atomicAdd(&c, 1)] = t < n ? x[t] : 0; {COUNTED}"),
     ("scan", "ValuesError", f"__shared__ int s[256], c; {T} int v = t < n ? x[t] : 0, at; if (t == 0) c = 0; __syncthreads(); if (t % 32 == 0) at = atomicAdd(&c, 32); at = __shfl_sync(~0u, at, 0); s[at + t % 32] = v; {COUNTED}"),
@@ -134,6 +138,8 @@ WRONG: list[tuple[str, ...]] = [
 
 RIGHT: list[tuple[str, ...]] = [
     ("saxpy", f"{I} if (i >= n) return; {Y}"),
+    ("twin", f"{I} if (i < n) y[i] = 2 * x[i];"),
+    ("histogram", f"{I} unsigned w = __activemask(); for (int b = 0; b < 16; b++) {{ unsigned m = __ballot_sync(w, i < n && x[i] == b); if (m && threadIdx.x % 32 == __ffs(m) - 1) atomicAdd(&bins[b], __popc(m)); }}"),
     ("saxpy", f"for ({I[:-1]}; i < n; i += gridDim.x * blockDim.x) *(y + i) = fmaf(a, x[i], *(y + i));"),
     ("saxpy", "if (blockIdx.x || threadIdx.x) return; int i = 0; do { if (i < n) y[i] += x[i] * a; } while (++i < n);"),
     ("saxpy", f"{I} auto f = [=](float v, float w) {{ return a * v + w; }}; if (i < n) y[i] = f(x[i], y[i]);"),

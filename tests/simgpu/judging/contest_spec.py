@@ -14,6 +14,11 @@ def one(n, random):
     return {"n": n, "x": random.standard_normal(n, np.float32), "out": Output(1)}
 
 
+def itself(n, random):
+    x = random.standard_normal(n, np.float32)
+    return {"n": n, "x": x, "y": x}
+
+
 def holes(n, random):
     x = random.standard_normal(n, np.float32)
     x[random.random(n) < 0.3] = np.nan
@@ -59,6 +64,7 @@ specs = [
         atol=1e-5,
     ),
     KernelSpec("total", one, lambda n, x: x.sum(dtype=float).reshape(1), grid=1, atol=1e-4),
+    KernelSpec("twin", itself, lambda n, x, y: {"y": x * 2}, block=64),
     KernelSpec("relu", holes, lambda n, x: np.maximum(x, 0), sizes=[500], block=64),
     KernelSpec("transpose", square, lambda n, a: a.T, sizes=[64], block=(16, 16)),
     KernelSpec(

@@ -254,7 +254,12 @@ def _vote(
     return typed_value(c, result, evaluate, node.at, args)
 
 
-def _activemask(t: Team, m: Mask, at: Position) -> Any:
+def _activemask(c: Context, node: CallExpr, used: bool) -> Expr:
+    c.aims.asks_who = True
+    return common.by_team([], UINT, _together)(c, node, used)
+
+
+def _together(t: Team, m: Mask, at: Position) -> Any:
     active, hostile = _by_warp(t, m.bits), t.launch.hostile
     if hostile is None:
         return active
@@ -322,7 +327,7 @@ WARP_FUNCTIONS: dict[str, common.BuiltinHandler] = {
     "__any_sync": partial(_vote, INT, lambda yes, here: yes != 0),
     "__all_sync": partial(_vote, INT, lambda yes, here: yes == here),
     "__uni_sync": partial(_vote, INT, lambda yes, here: (yes == here) | (yes == 0)),
-    "__activemask": common.by_team([], UINT, _activemask),
+    "__activemask": _activemask,
     "__match_any_sync": _match,
     "__reduce_add_sync": partial(_reduce, np.add, (INT, UINT)),
     "__reduce_min_sync": partial(_reduce, np.minimum, (INT, UINT)),

@@ -106,23 +106,25 @@ def kernels_read(text: str, name: str) -> list[dict[str, Any]]:
             found.append(reading(kernel, line, error))
         return found
     for head in program.heads:
-        instances = [guess := head.name]
+
+        def tried(instance: str, at: int = head.at.line) -> dict[str, Any]:
+            try:
+                program.kernel(instance)
+            except KernelCompileError as error:
+                return reading(instance, at, error)
+            return reading(instance, at, None)
+
+        launched, guesses = list[str](), [head.name]
         if head.template is not None:
             launched = re.findall(rf"\b{head.name}\s*<((?!<)[^;{{}}]*?)>\s*<<<", text)
-            some = ("float" if p.type is None else "32" for p in head.template if not p.default)
-            guess = f"{head.name}<{', '.join(some)}>"
-            instances = [*dict.fromkeys(f"{head.name}<{args}>" for args in launched)] or [guess]
-        told = len(found)
-        for kernel in instances:
-            error = None
-            try:
-                program.kernel(kernel)
-            except KernelCompileError as refused:
-                error = refused
-                if (
-                    str(error).startswith("name ") and kernel != guess
-                ):  # as `k<T>` in the host's template
-                    instances += [guess] if (kernel, told) == (instances[-1], len(found)) else []
-                    continue
-            found.append(reading(kernel, head.at.line, error))
+            wanted = [p.type is None for p in head.template if not p.default]
+            some = [
+                ", ".join(t if is_type else "32" for is_type in wanted) for t in ("float", "int")
+            ]
+            guesses = [f"{head.name}<{args}>" for args in some]
+        told = [tried(f"{head.name}<{args}>") for args in dict.fromkeys(launched)]
+        # What a host's template passes on, as in `scale<T><<<1, 32>>>(x)`, has no meaning here.
+        told = [one for one in told if not one["why"].startswith("name ")]
+        guessed = [] if told else list(map(tried, guesses))
+        found += told or [next((one for one in guessed if one["state"] == "read"), guessed[0])]
     return found

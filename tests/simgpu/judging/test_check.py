@@ -114,6 +114,8 @@ def test_a_template_that_host_templates_launch_is_tried_with_a_guess() -> None:
         assert [(one["name"], one["state"]) for one in kernels_read(kernel + text, "mine.cu")] == [
             (name, "read")
         ]
+    index = "template<typename I> __global__ void k(float* x, I i) { x[i] = 1; }"
+    assert [one["name"] for one in kernels_read(index, "mine.cu")] == ["k<int>"]
 
 
 def test_files_and_specs_that_cannot_be_used(folder: Path, check: Check) -> None:

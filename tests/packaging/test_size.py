@@ -51,7 +51,7 @@ ROOMS = {
     "simgpu/cuda_c/run": 1_060,
     "simgpu/cuda_c/syntax": 2_810,
     "simgpu/cuda_c/text": 1_350,
-    "simgpu/judging": 850,
+    "simgpu/judging": 880,
     "simgpu/report": 480,
 }
 

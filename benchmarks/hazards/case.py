@@ -1,13 +1,15 @@
 """One small program of the bench: a kernel and its launch, or a program of the host, and its mistake.
 
-`bug(...)` and `sound(...)` make one from CUDA C, on top of which two comments tell its name, and what is
-wrong with it, or why it is right; those in Python are made in host.py. In a bug, `// <- bug` (in Python
-`# <- bug`) marks each line that a finding may name: for a race, both of its sides.
+`bug_in(...)` and `sound_in(...)` make one from the body of a kernel in CUDA C, `bug(...)` and `sound(...)`
+from whole sources. On top of each, two comments tell its name, and what is wrong with it, or why it is right.
+Those in Python are made in host.py. In a bug, `// <- bug` (in Python `# <- bug`) marks each line that a
+finding may name: for a race, both of its sides.
 
 What differs from another program by a few lines is written as `Case.changed` of that, as in a diff.
 
 `finds` are the kinds of error, any of which is right, with spaces between them; then behind a colon the
-words that a message about the cause has, ``a|b`` being either of two: "Race UninitialisedRead: tile".
+words that a message about the cause has, ``a|b`` being either of two: "Race Barrier: tile". "Early" stands
+for "Race UninitialisedRead", which are what an element is found to be that is read before it's written.
 """
 
 from __future__ import annotations
@@ -34,6 +36,13 @@ _KERNEL = re.compile(r"__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w
 _EXCERPT = re.compile(r"^ *line \d+: .*$", re.MULTILINE)  # of the source, in a message
 _LINE = re.compile(r"\bline (\d+)|\.py:(\d+)")
 Shape = int | tuple[int, ...]
+_TYPES = {
+    "float32": "float", "float64": "double", "int32": "int", "uint32": "unsigned", "uint8": "unsigned char",
+}  # fmt: skip
+_HEADERS = {  # by a word of the body that needs them
+    "cuda::": "#include <cuda/atomic>\n",
+    "cg::": "#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;\n",
+}
 
 
 class Launch(NamedTuple):
@@ -188,6 +197,22 @@ def sound(launch: Launch) -> Callable[[str], Case]:
     return lambda program: _case(*headed(program), launch)
 
 
+def bug_in(
+    name: str, finds: str, grid: Shape, block: Shape, /, shared: int = 0, **args: object
+) -> Callable[[str], Case]:
+    """A program with a mistake, of one kernel, told by its body: its parameters are those arguments."""
+    return lambda body: _of_body(
+        name, body, finds, Launch(grid, block, [*args.values()], shared), args
+    )
+
+
+def sound_in(
+    name: str, grid: Shape, block: Shape, /, shared: int = 0, **args: object
+) -> Callable[[str], Case]:
+    """The same for a program that is right."""
+    return bug_in(name, "", grid, block, shared, **args)
+
+
 def headed(program: str) -> tuple[str, str, str]:
     """Its name and its reason, which the first two lines tell, and the rest."""
     name, why, *source = program.strip("\n").split("\n")
@@ -196,7 +221,7 @@ def headed(program: str) -> tuple[str, str, str]:
 
 def expected(finds: str) -> tuple[tuple[str, ...], str]:
     """The kinds of findings that are right, and the words that a message has."""
-    kinds, _, about = finds.partition(": ")
+    kinds, _, about = finds.replace("Early", "Race UninitialisedRead").partition(": ")
     return tuple(kinds.split()), about
 
 
@@ -204,6 +229,20 @@ def _case(name: str, why: str, source: str, launch: Launch, finds: str = "") -> 
     case = Case(name, source, _launches(source, launch), *expected(finds), why, launch=launch)
     assert bool(case.marked) == bool(finds), f"{name!r} has a mistake and no mark, or the reverse"
     return case
+
+
+def _of_body(name: str, program: str, finds: str, launch: Launch, args: dict[str, object]) -> Case:
+    title, why, body = headed(program)
+    parameters = ", ".join(f"{_type(value)} {arg}" for arg, value in args.items())
+    headers = "".join(lines for word, lines in _HEADERS.items() if word in body)
+    source = f"{headers}__global__ void {name}({parameters}) {{\n{body}\n}}"
+    return _case(title, why, source, launch, finds)
+
+
+def _type(arg: object) -> str:
+    if isinstance(arg, np.ndarray | Empty):
+        return f"{_TYPES[str(arg.dtype)]}*"
+    return "float**" if isinstance(arg, Table) else type(arg).__name__
 
 
 def _unmarked(line: str) -> str:

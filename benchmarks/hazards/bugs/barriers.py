@@ -1,12 +1,13 @@
 """Bugs of barriers: missing, misplaced, too small, or not reached by everybody."""
 
-from benchmarks.hazards.case import Empty, bug, floats, ints, launch
+from benchmarks.hazards.case import Empty, bug_in, floats, ints
 from benchmarks.hazards.sound.barriers import SCAN, SORT
 
-PRODUCT = bug(launch(1, (8, 8), floats(128), floats(128), Empty(64), 16), finds="Race: ta|tb")(r"""
+PRODUCT = bug_in(
+    "matmul", "Race: ta|tb", 1, (8, 8), a=floats(128), b=floats(128), c=Empty(64), n=16
+)(r"""
 // tiles of a product, overwritten too early
 // without a second barrier fast threads load the next tile while slow ones read this one
-__global__ void matmul(const float* a, const float* b, float* c, int n) {
     __shared__ float ta[8][8], tb[8][8];
     int x = threadIdx.x, y = threadIdx.y;
     float sum = 0.0f;
@@ -17,36 +18,30 @@ __global__ void matmul(const float* a, const float* b, float* c, int n) {
         for (int j = 0; j < 8; j++) sum += ta[y][j] * tb[j][x];  // <- bug
     }
     c[y * 8 + x] = sum;
-}
 """)
 
-REVERSED = bug(launch(1, 64, floats(64), Empty(64)), finds="Race UninitialisedRead: tile")(r"""
+REVERSED = bug_in("reverse", "Early: tile", 1, 64, x=floats(64), y=Empty(64))(r"""
 // barrier of a warp for a block of two
 // __syncwarp() knows nothing of the other warp
-__global__ void reverse(const float* x, float* y) {
     __shared__ float tile[64];
     int t = threadIdx.x;
     tile[t] = x[t];  // <- bug
     __syncwarp();
     y[t] = tile[63 - t];  // <- bug
-}
 """)
 
 CASES = [
-    bug(launch(2, 64, floats(128), Empty(128)), finds="Race UninitialisedRead: tile")(r"""
+    bug_in("reverse", "Early: tile", 2, 64, x=floats(128), y=Empty(128))(r"""
 // tile reversed without a barrier
 // a thread reads what another one may not have written yet
-__global__ void reverse(const float* x, float* y) {
     __shared__ float tile[64];
     int t = threadIdx.x, base = blockIdx.x * 64;
     tile[t] = x[base + t];  // <- bug
     y[base + t] = tile[63 - t];  // <- bug
-}
 """),
-    bug(launch(1, 128, floats(128), Empty(1)), finds="Race: part")(r"""
+    bug_in("block_sum", "Race: part", 1, 128, x=floats(128), y=Empty(1))(r"""
 // reduction whose barrier is behind the loop
 // each step reads what the step before wrote
-__global__ void block_sum(const float* x, float* y) {
     __shared__ float part[128];
     int t = threadIdx.x;
     part[t] = x[t];
@@ -56,12 +51,10 @@ __global__ void block_sum(const float* x, float* y) {
     }
     __syncthreads();
     if (t == 0) *y = part[0];
-}
 """),
-    bug(launch(1, 64, floats(64), Empty(1)), finds="Barrier: syncthreads|barrier")(r"""
+    bug_in("block_sum", "Barrier: syncthreads|barrier", 1, 64, x=floats(64), y=Empty(1))(r"""
 // reduction whose barrier is inside of the if
 // only some threads of a warp reach it
-__global__ void block_sum(const float* x, float* y) {
     __shared__ float part[64];
     int t = threadIdx.x;
     part[t] = x[t];
@@ -73,12 +66,10 @@ __global__ void block_sum(const float* x, float* y) {
         }
     }
     if (t == 0) *y = part[0];
-}
 """),
-    bug(launch(1, 32, floats(32), Empty(32)), finds="Barrier: syncthreads|barrier")(r"""
+    bug_in("fold", "Barrier: syncthreads|barrier", 1, 32, x=floats(32), y=Empty(32))(r"""
 // barrier for half of a warp
 // lanes 16 to 31 never come to the first barrier
-__global__ void fold(const float* x, float* y) {
     __shared__ float s[32];
     int t = threadIdx.x;
     s[t] = x[t];
@@ -88,12 +79,10 @@ __global__ void fold(const float* x, float* y) {
     }
     __syncthreads();
     y[t] = s[t % 16];
-}
 """),
-    bug(launch(1, 64, floats(64), Empty(64)), finds="Barrier: syncthreads|barrier")(r"""
+    bug_in("exchange", "Barrier: syncthreads|barrier", 1, 64, x=floats(64), y=Empty(64))(r"""
 // odd and even threads at different barriers
 // __syncthreads() stands where lanes of one warp part: all have to come to the same one
-__global__ void exchange(const float* x, float* y) {
     __shared__ float s[64];
     int t = threadIdx.x;
     if (t % 2 == 0) {
@@ -105,28 +94,29 @@ __global__ void exchange(const float* x, float* y) {
         __syncthreads();  // <- bug
         y[t] = s[t - 1];
     }
-}
 """),
-    bug(
-        launch(2, 64, floats(100), Empty(100), 100),
-        finds="Barrier UninitialisedRead: tile|syncthreads|barrier",
+    bug_in(
+        "mirror",
+        "Barrier UninitialisedRead: tile|syncthreads|barrier",
+        2,
+        64,
+        x=floats(100),
+        y=Empty(100),
+        n=100,
     )(r"""
 // threads beyond n return, and owe the tile an element
 // whoever returns never loads its element nor comes to the barrier
-__global__ void mirror(const float* x, float* y, int n) {
     __shared__ float tile[64];
     int t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
     if (i >= n) return;  // <- bug
     tile[t] = x[i];
     __syncthreads();  // <- bug
     y[i] = tile[63 - t];  // <- bug
-}
 """),
     # The first version had one barrier in its loop and was a race as well, which was found first, and rightly.
-    bug(launch(1, 64, floats(100), Empty(64), 100), finds="Barrier: syncthreads|barrier")(r"""
+    bug_in("rounds", "Barrier: syncthreads|barrier", 1, 64, x=floats(100), y=Empty(64), n=100)(r"""
 // loop that some threads leave before others
 // 36 threads go round twice, the others once
-__global__ void rounds(const float* x, float* y, int n) {
     __shared__ float s[64];
     int t = threadIdx.x;
     float sum = 0.0f;
@@ -138,12 +128,10 @@ __global__ void rounds(const float* x, float* y, int n) {
     }
     __syncthreads();
     y[t] = sum + s[0];
-}
 """),
-    bug(launch(1, 32, floats(32), Empty(32), 4), finds="Barrier: syncthreads|barrier")(r"""
+    bug_in("relax", "Barrier: syncthreads|barrier", 1, 32, x=floats(32), y=Empty(32), steps=4)(r"""
 // break before the barrier
 // each thread decides for itself when to leave
-__global__ void relax(const float* x, float* y, int steps) {
     __shared__ float s[32];
     int t = threadIdx.x;
     s[t] = x[t];
@@ -156,30 +144,26 @@ __global__ void relax(const float* x, float* y, int steps) {
         __syncthreads();
     }
     y[t] = s[t];
-}
 """),
     PRODUCT,
-    PRODUCT.changed(finds="Race UninitialisedRead: ta|tb")(r"""
+    PRODUCT.changed(finds="Early: ta|tb")(r"""
 // tiles of a product, read too early
 // the barrier between loading and reading is missing
          tb[y][x] = b[(k + y) * 8 + x];  // <- bug
 +        for (int j = 0; j < 8; j++) sum += ta[y][j] * tb[j][x];  // <- bug
 -        for (int j = 0; j < 8; j++) sum += ta[y][j] * tb[j][x];  // <- bug
 """),
-    bug(launch(2, 64, floats(2), Empty(128)), finds="Race UninitialisedRead: offset")(r"""
+    bug_in("add_offset", "Early: offset", 2, 64, offsets=floats(2), y=Empty(128))(r"""
 // value of thread 0 without a barrier
 // nothing makes the others wait for thread 0
-__global__ void add_offset(const float* offsets, float* y) {
     __shared__ float offset;
     if (threadIdx.x == 0) offset = offsets[blockIdx.x];  // <- bug
     y[blockIdx.x * blockDim.x + threadIdx.x] = offset;  // <- bug
-}
 """),
     REVERSED,
-    bug(launch(1, 64, floats(64), Empty(64)), finds="Race: s")(r"""
+    bug_in("scan", "Race: s", 1, 64, x=floats(64), y=Empty(64))(r"""
 // scan in place with one barrier a step
 // reading s[t - by] and writing s[t] need a barrier between them
-__global__ void scan(const float* x, float* y) {
     __shared__ float s[64];
     int t = threadIdx.x;
     s[t] = x[t];
@@ -189,9 +173,8 @@ __global__ void scan(const float* x, float* y) {
         __syncthreads();
     }
     y[t] = s[t];
-}
 """),
-    SCAN.changed(finds="Race UninitialisedRead: s")(r"""
+    SCAN.changed(finds="Early: s")(r"""
 // scan with two buffers and no barrier
 // two buffers save one of two barriers, not both
      s[0][t] = x[t];
@@ -200,16 +183,15 @@ __global__ void scan(const float* x, float* y) {
 -        s[1 - from][t] = s[from][t] + (t >= by ? s[from][t - by] : 0.0f);
 +        s[1 - from][t] = t >= by ? s[from][t] + s[from][t - by] : s[from][t];  // <- bug
 """),
-    REVERSED.changed(finds="Race UninitialisedRead: tile")(r"""
+    REVERSED.changed(finds="Early: tile")(r"""
 // fence where a barrier is needed
 // a fence orders one thread's accesses, and waits for nobody
 -    __syncwarp();
 +    __threadfence_block();
 """),
-    bug(launch(1, 64, ints(128), Empty(64, "int32"), 2), finds="Race: count")(r"""
+    bug_in("count_rounds", "Race: count", 1, 64, x=ints(128), y=Empty(64, "int32"), rounds=2)(r"""
 // counter reset while others still read it
 // between reading the count and its reset there is no barrier
-__global__ void count_rounds(const int* x, int* y, int rounds) {
     __shared__ int count;
     int total = 0;
     for (int r = 0; r < rounds; r++) {
@@ -220,12 +202,10 @@ __global__ void count_rounds(const int* x, int* y, int rounds) {
         total += count;  // <- bug
     }
     y[threadIdx.x] = total;
-}
 """),
-    bug(launch(1, 32, floats(64), Empty(32), 2), finds="Barrier: syncthreads|barrier")(r"""
+    bug_in("steps", "Barrier: syncthreads|barrier", 1, 32, x=floats(64), y=Empty(32), n=2)(r"""
 // continue past the barrier
 // lanes with small values go on without the others
-__global__ void steps(const float* x, float* y, int n) {
     __shared__ float s[32];
     int t = threadIdx.x;
     float sum = 0.0f;
@@ -238,31 +218,26 @@ __global__ void steps(const float* x, float* y, int n) {
         __syncthreads();
     }
     y[t] = sum;
-}
 """),
-    bug(
-        launch(1, 64, floats(50), Empty(64, "int32"), 50), finds="Barrier: syncthreads|barrier"
+    bug_in(
+        "count", "Barrier: syncthreads|barrier", 1, 64, x=floats(50), y=Empty(64, "int32"), n=50
     )(r"""
 // count of the block inside of an if
 // __syncthreads_count() is a barrier, and 14 threads don't come
-__global__ void count(const float* x, int* y, int n) {
     int i = threadIdx.x, positive = 0;
     if (i < n) {
         positive = __syncthreads_count(x[i] > 0.0f);  // <- bug
     }
     __syncthreads();
     y[i] = positive;
-}
 """),
-    bug(launch(2, 32, floats(64), Empty(64), Empty(64), 64), finds="Race UninitialisedRead: a")(r"""
+    bug_in("two_steps", "Early: a", 2, 32, x=floats(64), a=Empty(64), y=Empty(64), n=64)(r"""
 // barrier of a block between blocks
 // __syncthreads() doesn't wait for other blocks; it takes a second kernel or a grid's barrier
-__global__ void two_steps(const float* x, float* a, float* y, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     a[i] = 2.0f * x[i];  // <- bug
     __syncthreads();
     y[i] = a[n - 1 - i];  // <- bug
-}
 """),
     SORT.changed(finds="Race: s")(r"""
 // odd-even sort without the inner barrier
@@ -274,7 +249,7 @@ __global__ void two_steps(const float* x, float* a, float* y, int n) {
              s[left] = s[left + 1];  // <- bug
              s[left + 1] = swap;  // <- bug
 """),
-    REVERSED.changed(finds="Race UninitialisedRead: tile")(r"""
+    REVERSED.changed(finds="Early: tile")(r"""
 // group of a tile in place of the block
 // `group` is a warp's 32 threads
 +#include <cooperative_groups.h>
@@ -284,25 +259,23 @@ __global__ void two_steps(const float* x, float* a, float* y, int n) {
 -    __syncwarp();
 +    group.sync();
 """),
-    bug(launch(1, 64, floats(64), Empty(64, "int32")), finds="Barrier: syncthreads|barrier")(r"""
+    bug_in(
+        "any_large", "Barrier: syncthreads|barrier", 1, 64, x=floats(64), y=Empty(64, "int32")
+    )(r"""
 // vote of the block behind &&
 // && spares the threads with small values the barrier
-__global__ void any_large(const float* x, int* y) {
     int t = threadIdx.x, found = 0;
     if (x[t] > 10.0f && __syncthreads_or(x[t] > 50.0f)) {  // <- bug
         found = 1;
     }
     __syncthreads();
     y[t] = found;
-}
 """),
-    bug(
-        launch(1, 64, floats(64), Empty(64)),
-        finds="Barrier Race UninitialisedRead: b|syncthreads|barrier",
+    bug_in(
+        "two_stages", "Barrier Early: b|syncthreads|barrier", 1, 64, x=floats(64), y=Empty(64)
     )(r"""
 // warp 0 goes through one barrier more
 // the second warp's only barrier meets the first one of warp 0
-__global__ void two_stages(const float* x, float* y) {
     __shared__ float a[64], b[64];
     int t = threadIdx.x;
     a[t] = x[t];
@@ -313,12 +286,10 @@ __global__ void two_stages(const float* x, float* y) {
     }
     __syncthreads();  // <- bug
     y[t] = b[t];  // <- bug
-}
 """),
-    bug(launch(1, 64, floats(64, 1)), finds="Race: part")(r"""
+    bug_in("normalise", "Race: part", 1, 64, x=floats(64, 1))(r"""
 // result handed round without a barrier
 // the others divide by what thread 0 may not have stored yet
-__global__ void normalise(float* x) {
     __shared__ float part[64];
     int t = threadIdx.x;
     part[t] = x[t];
@@ -329,12 +300,10 @@ __global__ void normalise(float* x) {
         part[0] = sum;  // <- bug
     }
     x[t] /= part[0];  // <- bug
-}
 """),
-    bug(launch(1, 64, floats(64), Empty(64, "int32"), shared=256), finds="Race: room")(r"""
+    bug_in("phases", "Race: room", 1, 64, x=floats(64), y=Empty(64, "int32"), shared=256)(r"""
 // shared memory used again as another type
 // the second phase overwrites what others still read
-__global__ void phases(const float* x, int* y) {
     extern __shared__ float room[];
     int t = threadIdx.x;
     room[t] = x[t];
@@ -344,32 +313,25 @@ __global__ void phases(const float* x, int* y) {
     order[63 - t] = right > 5.0f;  // <- bug
     __syncthreads();
     y[t] = order[t];
-}
 """),
-    bug(launch(1, (16, 16), floats(256), Empty(256)), finds="Race UninitialisedRead: tile")(r"""
+    bug_in("transpose", "Early: tile", 1, (16, 16), given=floats(256), out=Empty(256))(r"""
 // barrier above the store that it is for
 // the barrier stands before the store and not between it and the read
-__global__ void transpose(const float* in, float* out) {
     __shared__ float tile[16][17];
     int x = threadIdx.x, y = threadIdx.y;
-    float v = in[y * 16 + x];
+    float v = given[y * 16 + x];
     __syncthreads();
     tile[y][x] = v;  // <- bug
     out[y * 16 + x] = tile[x][y];  // <- bug
-}
 """),
-    bug(launch(2, 32, floats(64)), finds="Deadlock Barrier: grid|block|wait")(r"""
+    bug_in("step", "Deadlock Barrier: grid|block|wait", 2, 32, x=floats(64))(r"""
 // barrier of the grid that one block calls
 // the other block never comes
-#include <cooperative_groups.h>
-namespace cg = cooperative_groups;
-__global__ void step(float* x) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     x[i] += 1.0f;
     if (blockIdx.x == 0) {
         cg::this_grid().sync();  // <- bug
         x[i] += x[i + blockDim.x];
     }
-}
 """),
 ]

@@ -1,6 +1,6 @@
 """Bugs of fences: data handed to another block with a fence missing, misplaced, or of a wrong order."""
 
-from benchmarks.hazards.case import Empty, bug, floats, ints, launch
+from benchmarks.hazards.case import Empty, bug, bug_in, floats, ints, launch
 from benchmarks.hazards.sound.fences import (
     CHAIN,
     FROM_BLOCK_TO_BLOCK,
@@ -13,7 +13,7 @@ from benchmarks.hazards.sound.fences import (
 )
 
 CASES = [
-    HANDED_ON.changed(finds="Race UninitialisedRead: data")(r"""
+    HANDED_ON.changed(finds="Early: data")(r"""
 // volatile flag without any fence
 // volatile orders nothing between the flag and the data
          *data = 42.0f;  // <- bug
@@ -22,7 +22,7 @@ CASES = [
 -        __threadfence();
          *y = *data;  // <- bug
 """),
-    HANDED_ON.changed(finds="Race UninitialisedRead: data")(r"""
+    HANDED_ON.changed(finds="Early: data")(r"""
 // writer's fence behind the flag
 // the fence has to stand between the data and the flag
          *data = 42.0f;  // <- bug
@@ -31,7 +31,7 @@ CASES = [
 -        *(volatile int*)flag = 1;
          *y = *data;  // <- bug
 """),
-    HANDED_ON.changed(finds="Race UninitialisedRead: data")(r"""
+    HANDED_ON.changed(finds="Early: data")(r"""
 // reader without a fence
 // the reader may have read the data before the flag
          *data = 42.0f;  // <- bug
@@ -39,7 +39,7 @@ CASES = [
 -        __threadfence();
          *y = *data;  // <- bug
 """),
-    HANDED_ON.changed(finds="Race UninitialisedRead: data")(r"""
+    HANDED_ON.changed(finds="Early: data")(r"""
 // reader's fence before it waits
 // the fence has to stand between the flag and the data
          *data = 42.0f;  // <- bug
@@ -48,7 +48,7 @@ CASES = [
 -        __threadfence();
          *y = *data;  // <- bug
 """),
-    HANDED_ON.changed(finds="Race UninitialisedRead: data")(r"""
+    HANDED_ON.changed(finds="Early: data")(r"""
 // writer without a fence
 // the flag may be seen before the data
          *data = 42.0f;  // <- bug
@@ -56,7 +56,7 @@ CASES = [
          *(volatile int*)flag = 1;  // <- bug
          *y = *data;  // <- bug
 """),
-    RELEASED.changed(finds="Race UninitialisedRead: data")(r"""
+    RELEASED.changed(finds="Early: data")(r"""
 // atomic flag without fences
 // atomicExch and atomicAdd are relaxed
          *data = 42.0f;  // <- bug
@@ -66,7 +66,7 @@ CASES = [
 +        while (atomicAdd(flag, 0) == 0) {}
          *y = *data;  // <- bug
 """),
-    HANDED_ON.changed(finds="Race UninitialisedRead: data|flag")(r"""
+    HANDED_ON.changed(finds="Early: data|flag")(r"""
 // plain store to the flag
 // a flag that is stored plainly races with its readers
          *data = 42.0f;  // <- bug
@@ -76,7 +76,7 @@ CASES = [
 +        while (atomicAdd(flag, 0) == 0) {}  // <- bug
          *y = *data;  // <- bug
 """),
-    RELEASED.changed(finds="Race UninitialisedRead: data")(r"""
+    RELEASED.changed(finds="Early: data")(r"""
 // relaxed store, acquiring load
 // nothing releases the data
          *data = 42.0f;  // <- bug
@@ -84,7 +84,7 @@ CASES = [
 +        ready.store(1, cuda::memory_order_relaxed);  // <- bug
          *y = *data;  // <- bug
 """),
-    RELEASED.changed(finds="Race UninitialisedRead: data")(r"""
+    RELEASED.changed(finds="Early: data")(r"""
 // releasing store, relaxed load
 // nothing acquires the data
          *data = 42.0f;  // <- bug
@@ -92,7 +92,7 @@ CASES = [
 +        while (ready.load(cuda::memory_order_relaxed) == 0) {}  // <- bug
          *y = *data;  // <- bug
 """),
-    RELEASED.changed(finds="Race UninitialisedRead: data")(r"""
+    RELEASED.changed(finds="Early: data")(r"""
 // relaxed on both sides
 // relaxed atomics order nothing around them
          *data = 42.0f;  // <- bug
@@ -102,7 +102,7 @@ CASES = [
 +        while (ready.load(cuda::memory_order_relaxed) == 0) {}  // <- bug
          *y = *data;  // <- bug
 """),
-    RELEASED.changed(finds="Race UninitialisedRead: data")(r"""
+    RELEASED.changed(finds="Early: data")(r"""
 // second part behind the flag
 // what is written behind the release isn't released
          *data = 42.0f;  // <- bug
@@ -110,7 +110,7 @@ CASES = [
 +        *data = 43.0f;  // <- bug
          *y = *data;  // <- bug
 """),
-    bug(launch(2, 1, Empty(1), ints(1, 0), Empty(1)), finds="Race UninitialisedRead: data")(r"""
+    bug(launch(2, 1, Empty(1), ints(1, 0), Empty(1)), finds="Early: data")(r"""
 // volatile data and flag without a fence
 // volatile accesses of different words may be seen in any order by another block
 __global__ void pass_on(volatile float* data, volatile int* flag, float* y) {
@@ -160,10 +160,18 @@ __global__ void pass_on(volatile float* data, volatile int* flag, float* y) {
      int before = atomicAdd(arrived, 1);  // <- bug
          for (int b = 0; b < gridDim.x; b++) sum += parts[b];  // <- bug
 """),
-    bug(launch(4, 32, floats(4), Empty(4), ints(1, 0), floats(1, 0)), finds="Race: parts")(r"""
+    bug_in(
+        "sum_all",
+        "Race: parts",
+        4,
+        32,
+        x=floats(4),
+        parts=Empty(4),
+        arrived=ints(1, 0),
+        y=floats(1, 0),
+    )(r"""
 // last block with the fence behind the arrival
 // one fence behind the counter doesn't release what came before it
-__global__ void sum_all(const float* x, float* parts, int* arrived, float* y) {
     __shared__ bool last;
     if (threadIdx.x == 0) {
         parts[blockIdx.x] = 2.0f * x[blockIdx.x];  // <- bug
@@ -174,7 +182,6 @@ __global__ void sum_all(const float* x, float* parts, int* arrived, float* y) {
     if (last && threadIdx.x < gridDim.x) {
         atomicAdd(y, parts[threadIdx.x]);  // <- bug
     }
-}
 """),
     LAST_BLOCK.changed(finds="Race: parts")(r"""
 // last block without the reader's fence
@@ -186,13 +193,18 @@ __global__ void sum_all(const float* x, float* parts, int* arrived, float* y) {
 +    if (atomicAdd(arrived, 1) == gridDim.x - 1) {
          for (int b = 0; b < gridDim.x; b++) sum += parts[b];  // <- bug
 """),
-    bug(
-        launch(2, 64, floats(64), Empty(128), ints(1, 0), Empty(1)),
-        finds="Race UninitialisedRead: rows",
+    bug_in(
+        "sum_all",
+        "Early: rows",
+        2,
+        64,
+        x=floats(64),
+        rows=Empty(128),
+        arrived=ints(1, 0),
+        y=Empty(1),
     )(r"""
 // thread 0 announces what the block may not have written
 // a __syncthreads() is missing before thread 0's fence
-__global__ void sum_all(const float* x, float* rows, int* arrived, float* y) {
     rows[blockIdx.x * blockDim.x + threadIdx.x] = 2.0f * x[threadIdx.x];  // <- bug
     if (threadIdx.x == 0) {
         __threadfence();
@@ -204,9 +216,8 @@ __global__ void sum_all(const float* x, float* rows, int* arrived, float* y) {
             *y = sum;
         }
     }
-}
 """),
-    FROM_BLOCK_TO_BLOCK.changed(finds="Race UninitialisedRead: data")(r"""
+    FROM_BLOCK_TO_BLOCK.changed(finds="Early: data")(r"""
 // thread 0 waits, the others don't
 // a __syncthreads() is missing behind thread 0's wait
          data[t] = t;  // <- bug
@@ -215,13 +226,11 @@ __global__ void sum_all(const float* x, float* rows, int* arrived, float* y) {
 -        y[t] = data[63 - t];
 +        y[t] = data[t];  // <- bug
 """),
-    bug(
-        launch(2, 1, floats(1, 7), Empty(4), ints(1, 0), Empty(1)),
-        finds="Race UninitialisedRead: slots",
+    bug_in(
+        "queue", "Early: slots", 2, 1, x=floats(1, 7), slots=Empty(4), head=ints(1, 0), y=Empty(1)
     )(r"""
 // slot counted before it is filled
 // the counter that reserves a slot also announces it, before it is filled
-__global__ void queue(const float* x, float* slots, int* head, float* y) {
     if (blockIdx.x == 0) {
         int slot = atomicAdd(head, 1);  // <- bug
         slots[slot] = x[0];  // <- bug
@@ -231,19 +240,16 @@ __global__ void queue(const float* x, float* slots, int* head, float* y) {
         __threadfence();
         *y = slots[0];  // <- bug
     }
-}
 """),
-    bug(launch(2, 1, Empty(2), ints(1, 0), Empty(2)), finds="Race UninitialisedRead: a")(r"""
+    bug_in("two_steps", "Early: a", 2, 1, a=Empty(2), arrived=ints(1, 0), y=Empty(2))(r"""
 // barrier of the grid by hand, without fences
 // waiting for a counter orders nothing else
-__global__ void two_steps(float* a, int* arrived, float* y) {
     a[blockIdx.x] = blockIdx.x;  // <- bug
     atomicAdd(arrived, 1);  // <- bug
     while (atomicAdd(arrived, 0) < gridDim.x) {}
     y[blockIdx.x] = a[gridDim.x - 1 - blockIdx.x];  // <- bug
-}
 """),
-    CHAIN.changed(finds="Race UninitialisedRead: prefix")(r"""
+    CHAIN.changed(finds="Early: prefix")(r"""
 // chain of sums with a fence in the wrong place
 // the fence stands before the sum and not between it and its flag
          before = prefix[b - 1];  // <- bug
@@ -261,7 +267,7 @@ __global__ void two_steps(float* a, int* arrived, float* y) {
 -            __threadfence();
              *full = 0;  // <- bug
 """),
-    ONCE.changed(finds="Race UninitialisedRead: table")(r"""
+    ONCE.changed(finds="Early: table")(r"""
 // initialised once, seen by a relaxed look
 // the others look without acquire
          *table = 3.0f;  // <- bug

@@ -62,7 +62,7 @@ CASES = [
     out[me] = hostcall_answer(host, p);
     hostcall_end(host, p);
 """),
-    asking(block=32, finds="Race UninitialisedRead: p")(r"""
+    asking(block=32, finds="Early: p")(r"""
 // one lane asks, and the others read without a barrier
 // nothing holds the other lanes back until the answer is there
     __shared__ int p;
@@ -88,7 +88,7 @@ CASES = [
     out[me * 32 + threadIdx.x] = hostcall_answer(host, p);  // <- bug
     if (threadIdx.x == 0) hostcall_end(host, p);  // <- bug
 """),
-    asking(block=32, finds="Race UninitialisedRead: got")(r"""
+    asking(block=32, finds="Early: got")(r"""
 // answer shared with the block without a barrier
 // lane 0 waits for the host, and nobody waits for lane 0
     __shared__ unsigned long long got;
@@ -181,7 +181,7 @@ CASES = [
     while (mail[0] != 2) {}  // <- bug
     out[0] = mail[2];
 """),
-    by_letter(finds="Race UninitialisedRead: mail")(r"""
+    by_letter(finds="Early: mail")(r"""
 // answer read without looking at the flag
 // nothing waits for the host
     mail[1] = 21;

@@ -1,6 +1,6 @@
 """Bugs of memory: out of bounds, not initialised, freed, misaligned, and threads that race for an element."""
 
-from benchmarks.hazards.case import Empty, Freed, Table, bug, floats, ints, launch, raw
+from benchmarks.hazards.case import Empty, Freed, Table, bug, bug_in, floats, ints, launch, raw
 from benchmarks.hazards.sound.memory import CARVED, COPY
 
 CASES = [
@@ -10,50 +10,49 @@ CASES = [
 -    if (i >= n) return;
      y[i] = x[i];  // <- bug
 """),
-    bug(launch(2, 64, floats(100), 2.0, 100), finds="OutOfBounds: x 100")(r"""
+    bug_in("scale", "OutOfBounds: x 100", 2, 64, x=floats(100), a=2.0, n=100)(r"""
 // guard that lets n in
 // <= where < is meant
-__global__ void scale(float* x, float a, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i <= n) {
         x[i] *= a;  // <- bug
     }
-}
 """),
-    bug(launch(1, 64, floats(64), Empty(64), 64), finds="OutOfBounds: x -1")(r"""
+    bug_in("difference", "OutOfBounds: x -1", 1, 64, x=floats(64), d=Empty(64), n=64)(r"""
 // left neighbour of the first element
 // thread 0 reads x[-1]
-__global__ void difference(const float* x, float* d, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) {
         d[i] = x[i] - x[i - 1];  // <- bug
     }
-}
 """),
-    bug(launch(2, 32, floats(64), Empty(64), 64), finds="OutOfBounds: in 64")(r"""
+    bug_in("smooth", "OutOfBounds: given 64", 2, 32, given=floats(64), out=Empty(64), n=64)(r"""
 // stencil over the right edge
 // the guard keeps the first element out, and not the last
-__global__ void smooth(const float* in, float* out, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i > 0 && i < n) {
-        float left = in[i - 1];
-        float right = in[i + 1];  // <- bug
-        out[i] = 0.5f * in[i] + 0.25f * (left + right);
+        float left = given[i - 1];
+        float right = given[i + 1];  // <- bug
+        out[i] = 0.5f * given[i] + 0.25f * (left + right);
     }
-}
 """),
-    bug(
-        launch((3, 2), (16, 16), floats(40 * 20), Empty(40 * 20), 40, 20), finds="OutOfBounds: out"
+    bug_in(
+        "transpose",
+        "OutOfBounds: out",
+        (3, 2),
+        (16, 16),
+        given=floats(40 * 20),
+        out=Empty(40 * 20),
+        width=40,
+        height=20,
     )(r"""
 // transpose with the input's stride
 // a row of the result has `height` elements, not `width`
-__global__ void transpose(const float* in, float* out, int width, int height) {
     int x = blockIdx.x * blockDim.x + threadIdx.x;
     int y = blockIdx.y * blockDim.y + threadIdx.y;
     if (x < width && y < height) {
-        out[x * width + y] = in[y * width + x];  // <- bug
+        out[x * width + y] = given[y * width + x];  // <- bug
     }
-}
 """),
     bug(launch(1, 64, Empty(128), 512), finds="OutOfBounds: x 128")(r"""
 // bytes taken for elements
@@ -65,20 +64,17 @@ __global__ void clear(float* x, unsigned int bytes) {
     }
 }
 """),
-    bug(launch(4, 64, ints(256), ints(64, 0), 256), finds="OutOfBounds: bins")(r"""
+    bug_in("histogram", "OutOfBounds: bins", 4, 64, values=ints(256), bins=ints(64, 0), n=256)(r"""
 // histogram of values that have no bin
 // values reach 255, and there are 64 bins
-__global__ void histogram(const int* values, int* bins, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) {
         atomicAdd(&bins[values[i]], 1);  // <- bug
     }
-}
 """),
-    bug(launch(2, 64, floats(128), Empty(128), 128), finds="OutOfBounds: tile 64")(r"""
+    bug_in("average3", "OutOfBounds: tile 64", 2, 64, x=floats(128), y=Empty(128), n=128)(r"""
 // tile without room for its halo
 // 64 elements and one of halo need 65 places
-__global__ void average3(const float* x, float* y, int n) {
     __shared__ float tile[64];
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     int t = threadIdx.x + 1;
@@ -86,7 +82,6 @@ __global__ void average3(const float* x, float* y, int n) {
     if (threadIdx.x == 0) tile[0] = i > 0 ? x[i - 1] : 0.0f;
     __syncthreads();
     y[i] = 0.5f * (tile[t] + tile[t - 1]);
-}
 """),
     bug(launch(2, 128, floats(256), Empty(2)), finds="OutOfBounds: part 64")(r"""
 // launched with a larger block than the shared array
@@ -104,10 +99,9 @@ __global__ void block_sum(const float* x, float* sums) {
     if (t == 0) sums[blockIdx.x] = part[0];
 }
 """),
-    bug(launch(1, 32, floats(32), Empty(32), 32), finds="OutOfBounds: best 4")(r"""
+    bug_in("best_of_four", "OutOfBounds: best 4", 1, 32, x=floats(32), y=Empty(32), n=32)(r"""
 // one step too far in a local array
 // <= 4 for an array of four
-__global__ void best_of_four(const float* x, float* y, int n) {
     int i = threadIdx.x;
     float best[4];
     for (int k = 0; k <= 4; k++) {
@@ -116,15 +110,12 @@ __global__ void best_of_four(const float* x, float* y, int n) {
     float most = best[0];
     for (int k = 1; k < 4; k++) most = fmaxf(most, best[k]);
     y[i] = most;
-}
 """),
-    bug(launch(1, 64, floats(64), Empty(64), 64), finds="OutOfBounds: y 64")(r"""
+    bug_in("reverse", "OutOfBounds: y 64", 1, 64, x=floats(64), y=Empty(64), n=64)(r"""
 // reversal that begins at n
 // the mirror of 0 is n - 1
-__global__ void reverse(const float* x, float* y, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) y[n - i] = x[i];  // <- bug
-}
 """),
     bug(launch(1, 64, floats(64), Empty(64), 64, 3), finds="OutOfBounds: x")(r"""
 // unsigned index below zero
@@ -136,21 +127,20 @@ __global__ void shift(const float* x, float* y, unsigned int n, unsigned int by)
     y[i] = from >= 0 ? x[from] : 0.0f;  // <- bug
 }
 """),
-    bug(launch(1, (16, 32), floats(512), Empty(512), 16), finds="OutOfBounds: tile")(r"""
+    bug_in(
+        "tile_copy", "OutOfBounds: tile", 1, (16, 32), given=floats(512), out=Empty(512), width=16
+    )(r"""
 // block higher than the tile
 // 32 rows of threads, 16 rows of tile
-__global__ void tile_copy(const float* in, float* out, int width) {
     __shared__ float tile[16][16];
     int x = threadIdx.x, y = threadIdx.y;
-    tile[y][x] = in[y * width + x];  // <- bug
+    tile[y][x] = given[y * width + x];  // <- bug
     __syncthreads();
     out[y * width + x] = tile[y][x];
-}
 """),
-    bug(launch(1, 32, floats(96), Empty(32), 3), finds="OutOfBounds: buffer")(r"""
+    bug_in("pipeline", "OutOfBounds: buffer", 1, 32, x=floats(96), y=Empty(32), steps=3)(r"""
 // third phase of a double buffer
 // the phase is step % 2
-__global__ void pipeline(const float* x, float* y, int steps) {
     __shared__ float buffer[2][32];
     int t = threadIdx.x;
     float sum = 0.0f;
@@ -161,7 +151,6 @@ __global__ void pipeline(const float* x, float* y, int steps) {
         __syncthreads();
     }
     y[t] = sum;
-}
 """),
     bug(launch(1, 64, floats(64), 64, None), finds="OutOfBounds: null|none|0x0|address")(r"""
 // optional output that was left out
@@ -173,31 +162,37 @@ __global__ void count_positive(const float* x, int n, int* count) {
     if (i == 0) *count = all;  // <- bug
 }
 """),
-    bug(
-        launch(1, 3, Table((floats(8), None, floats(8))), Empty(3), 8),
-        finds="OutOfBounds: null|none|address",
+    bug_in(
+        "row_sums",
+        "OutOfBounds: null|none|address",
+        1,
+        3,
+        rows=Table((floats(8), None, floats(8))),
+        sums=Empty(3),
+        width=8,
     )(r"""
 // missing row in a table of rows
 // the second row is a null pointer
-__global__ void row_sums(float** rows, float* sums, int width) {
     int r = threadIdx.x;
     float sum = 0.0f;
     for (int k = 0; k < width; k++) sum += rows[r][k];  // <- bug
     sums[r] = sum;
-}
 """),
-    bug(
-        launch(1, 32, Table((floats(32), Freed(32))), Empty(32), 32),
-        finds="OutOfBounds: free|nothing",
+    bug_in(
+        "add_rows",
+        "OutOfBounds: free|nothing",
+        1,
+        32,
+        rows=Table((floats(32), Freed(32))),
+        sum=Empty(32),
+        n=32,
     )(r"""
 // row that was freed
 // the second row was freed while the table kept its address
-__global__ void add_rows(float** rows, float* sum, int n) {
     int i = threadIdx.x;
     if (i < n) {
         sum[i] = rows[0][i] + rows[1][i];  // <- bug
     }
-}
 """),
     bug(launch(1, 32, floats(32), Empty(32)), finds="OutOfBounds UninitialisedRead: local|p")(r"""
 // pointer to a variable that is gone
@@ -228,39 +223,39 @@ __global__ void apply(const float* x, float* y, float** where) {
     y[threadIdx.x] = where[0][threadIdx.x];  // <- bug
 }
 """),
-    bug(launch(2, 64, ints(128), Empty(2, "int32")), finds="UninitialisedRead: even")(r"""
+    bug_in(
+        "count_even", "UninitialisedRead: even", 2, 64, x=ints(128), counts=Empty(2, "int32")
+    )(r"""
 // shared counter that starts anywhere
 // nobody sets the counter to zero
-__global__ void count_even(const int* x, int* counts) {
     __shared__ int even;
     if (x[blockIdx.x * blockDim.x + threadIdx.x] % 2 == 0) {
         atomicAdd(&even, 1);  // <- bug
     }
     __syncthreads();
     if (threadIdx.x == 0) counts[blockIdx.x] = even;
-}
 """),
-    bug(launch(1, 16, floats(128), floats(8), Empty(16), 8), finds="UninitialisedRead: sum")(r"""
+    bug_in(
+        "dot_rows", "UninitialisedRead: sum", 1, 16, a=floats(128), b=floats(8), y=Empty(16), k=8
+    )(r"""
 // sum that starts anywhere
 // `sum` is not set to zero
-__global__ void dot_rows(const float* a, const float* b, float* y, int k) {
     int row = threadIdx.x;
     float sum;
     for (int j = 0; j < k; j++) {
         sum += a[row * k + j] * b[j];  // <- bug
     }
     y[row] = sum;
-}
 """),
-    bug(launch(1, 64, floats(50), Empty(50), 50), finds="UninitialisedRead: total")(r"""
+    bug_in(
+        "accumulate", "UninitialisedRead: total", 1, 64, x=floats(50), total=Empty(50), n=50
+    )(r"""
 // accumulate into a fresh allocation
 // the array was allocated and never cleared
-__global__ void accumulate(const float* x, float* total, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) {
         total[i] += x[i];  // <- bug
     }
-}
 """),
     bug(launch(1, 64, Empty(64), Empty(64), 64), finds="UninitialisedRead: a")(r"""
 // half of the array is never written
@@ -274,10 +269,11 @@ __global__ void consume(float* a, float* b, int n) {
     if (i < n) b[i] = a[i] + 1.0f;  // <- bug
 }
 """),
-    bug(launch(1, 32, floats(32), Empty(32), 1.0), finds="UninitialisedRead: coefficients")(r"""
+    bug_in(
+        "polynomial", "UninitialisedRead: coefficients", 1, 32, x=floats(32), y=Empty(32), c=1.0
+    )(r"""
 // last coefficient is never set
 // three of four are set
-__global__ void polynomial(const float* x, float* y, float c) {
     int i = threadIdx.x;
     float coefficients[4];
     for (int k = 0; k < 3; k++) coefficients[k] = c + k;
@@ -286,12 +282,10 @@ __global__ void polynomial(const float* x, float* y, float c) {
         sum = sum * x[i] + coefficients[k];  // <- bug
     }
     y[i] = sum;
-}
 """),
-    bug(launch(1, 64, floats(64), Empty(1)), finds="UninitialisedRead: sums")(r"""
+    bug_in("sum_of_warps", "UninitialisedRead: sums", 1, 64, x=floats(64), y=Empty(1))(r"""
 // warps that are not there left no sums
 // 64 threads are two warps, and eight sums are added
-__global__ void sum_of_warps(const float* x, float* y) {
     __shared__ float sums[8];
     int t = threadIdx.x, warp = t / 32, lane = t % 32;
     float v = x[t];
@@ -303,7 +297,6 @@ __global__ void sum_of_warps(const float* x, float* y) {
         for (int k = 0; k < 8; k++) all += sums[k];  // <- bug
         *y = all;
     }
-}
 """),
     bug(launch(1, 32, floats(32), floats(32), Empty(32)), finds="UninitialisedRead: mass|one")(r"""
 // field that the constructor forgot
@@ -317,10 +310,9 @@ __global__ void momentum(const float* x, const float* v, float* p) {
     p[i] = one.v * one.mass;  // <- bug
 }
 """),
-    bug(launch(1, 32, floats(32), Empty(32), 32), finds="UninitialisedRead: v")(r"""
+    bug_in("safe_log", "UninitialisedRead: v", 1, 32, x=floats(32), y=Empty(32), n=32)(r"""
 // value that is set on one path
 // where x is 0, nobody sets v
-__global__ void safe_log(const float* x, float* y, int n) {
     int i = threadIdx.x;
     if (i >= n) return;
     float v;
@@ -328,29 +320,24 @@ __global__ void safe_log(const float* x, float* y, int n) {
         v = logf(x[i]);
     }
     y[i] = v;  // <- bug
-}
 """),
-    bug(launch(1, 16, floats(65), Empty(16), 65), finds="Misaligned: 16")(r"""
+    bug_in("sum4", "Misaligned: 16", 1, 16, x=floats(65), y=Empty(16), n=65)(r"""
 // vector load off by one float
 // a float4 lies at a multiple of 16 bytes
-__global__ void sum4(const float* x, float* y, int n) {
     int i = threadIdx.x;
     if (4 * i + 4 < n) {
         float4 v = *(const float4*)(x + 1 + 4 * i);  // <- bug
         y[i] = v.x + v.y + v.z + v.w;
     }
-}
 """),
-    bug(launch(1, 8, raw(40), Empty(8, "int32"), 5), finds="Misaligned: 4")(r"""
+    bug_in("read_records", "Misaligned: 4", 1, 8, bytes=raw(40), out=Empty(8, "int32"), size=5)(r"""
 // number behind an odd header
 // an int lies at a multiple of 4 bytes; take it byte by byte
-__global__ void read_records(const unsigned char* bytes, int* out, int size) {
     int i = threadIdx.x;
     const unsigned char* record = bytes + i * size;
     unsigned char tag = record[0];
     int value = *(const int*)(record + 1);  // <- bug
     out[i] = tag + value;
-}
 """),
     CARVED.changed(finds="Misaligned: 8")(r"""
 // doubles after three ints of dynamic shared memory
@@ -359,63 +346,59 @@ __global__ void read_records(const unsigned char* bytes, int* out, int size) {
 +    double* values = (double*)(room + flags * sizeof(int));
      values[t] = x[t];  // <- bug
 """),
-    bug(launch(2, 64, floats(128), 128), finds="Race: x")(r"""
+    bug_in("shift_left", "Race: x", 2, 64, x=floats(128), n=128)(r"""
 // shift in place
 // a thread reads what its neighbour overwrites
-__global__ void shift_left(float* x, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n - 1) {
         x[i] = x[i + 1];  // <- bug
     }
-}
 """),
-    bug(launch(2, 64, ints(128), ints(16, 0), 128), finds="Race: bins")(r"""
+    bug_in("histogram16", "Race: bins", 2, 64, x=ints(128), bins=ints(16, 0), n=128)(r"""
 // histogram without atomics
 // two threads add to one bin at once
-__global__ void histogram16(const int* x, int* bins, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) {
         bins[x[i] % 16]++;  // <- bug
     }
-}
 """),
-    bug(launch(4, 1, floats(64), floats(1, 0), 16), finds="Race: sum")(r"""
+    bug_in("total", "Race: sum", 4, 1, x=floats(64), sum=floats(1, 0), chunk=16)(r"""
 // sum of blocks without atomics
 // four blocks read and write one sum
-__global__ void total(const float* x, float* sum, int chunk) {
     float mine = 0.0f;
     for (int k = 0; k < chunk; k++) mine += x[blockIdx.x * chunk + k];
     *sum += mine;  // <- bug
-}
 """),
-    bug(launch(2, 64, floats(128), Empty(128), 128), finds="Race: y")(r"""
+    bug_in("square", "Race: y", 2, 64, x=floats(128), y=Empty(128), n=128)(r"""
 // output index without the block
 // both blocks write the first 64 elements
-__global__ void square(const float* x, float* y, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) {
         y[threadIdx.x] = x[i] * x[i];  // <- bug
     }
-}
 """),
-    bug(launch(1, 32, Empty(256, "int32"), 256), finds="Race: owner")(r"""
+    bug_in("fill_chunks", "Race: owner", 1, 32, owner=Empty(256, "int32"), n=256)(r"""
 // chunks that overlap by one
 // a chunk's last element is the next one's first
-__global__ void fill_chunks(int* owner, int n) {
     int threads = gridDim.x * blockDim.x;
     int t = blockIdx.x * blockDim.x + threadIdx.x;
     int chunk = n / threads;
     for (int k = t * chunk; k <= (t + 1) * chunk && k < n; k++) {
         owner[k] = t;  // <- bug
     }
-}
 """),
-    bug(
-        launch(1, 64, floats(64), floats(64), Empty(64), shared=64 * 4 * 2), finds="Race: room|a|b"
+    bug_in(
+        "swap_halves",
+        "Race: room|a|b",
+        1,
+        64,
+        x=floats(64),
+        w=floats(64),
+        y=Empty(64),
+        shared=64 * 4 * 2,
     )(r"""
 // two halves of shared memory that overlap
 // `b` begins in the middle of `a`
-__global__ void swap_halves(const float* x, const float* w, float* y) {
     extern __shared__ float room[];
     float* a = room;
     float* b = room + blockDim.x / 2;
@@ -424,36 +407,29 @@ __global__ void swap_halves(const float* x, const float* w, float* y) {
     b[t] = w[t];  // <- bug
     __syncthreads();
     y[t] = a[t] * b[blockDim.x - 1 - t];
-}
 """),
-    bug(launch(1, 32, floats(32), Empty(16), 32), finds="Race: y")(r"""
+    bug_in("pack", "Race: y", 1, 32, x=floats(32), y=Empty(16), n=32)(r"""
 // two lanes store into one element
 // which of two values stays is not defined
-__global__ void pack(const float* x, float* y, int n) {
     int i = threadIdx.x;
     if (i < n) y[i / 2] = x[i];  // <- bug
-}
 """),
-    bug(launch(2, 1, ints(1, -1), Empty(2, "int32"), 2), finds="Race: head")(r"""
+    bug_in("push", "Race: head", 2, 1, head=ints(1, -1), next=Empty(2, "int32"), n=2)(r"""
 // list with a head that everybody moves
 // reading the head and moving it has to be one atomicExch
-__global__ void push(int* head, int* next, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) {
         next[i] = *head;  // <- bug
         *head = i;  // <- bug
     }
-}
 """),
-    bug(launch(2, 32, floats(32), Empty(16), ints(1, 0), 16), finds="Race: used")(r"""
+    bug_in("take", "Race: used", 2, 32, x=floats(32), out=Empty(16), used=ints(1, 0), room=16)(r"""
 // plain read of a counter that others add to
 // the test reads the counter without an atomic while others add to it
-__global__ void take(const float* x, float* out, int* used, int room) {
     int i = threadIdx.x;
     if (x[i] > 3.0f && *used < room) {  // <- bug
         int slot = atomicAdd(used, 1);  // <- bug
         if (slot < room) out[slot] = x[i];
     }
-}
 """),
 ]

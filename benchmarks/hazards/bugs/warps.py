@@ -1,13 +1,12 @@
 """Bugs of warps: lanes that aren't there, masks that are wrong, and hopes for lockstep."""
 
-from benchmarks.hazards.case import Empty, bug, floats, ints, launch
+from benchmarks.hazards.case import Empty, bug, bug_in, floats, ints, launch
 from benchmarks.hazards.sound.warps import SCAN
 
 CASES = [
-    bug(launch(1, 32, floats(32), Empty(1)), finds="Race: s")(r"""
+    bug_in("warp_sum", "Race: s", 1, 32, x=floats(32), y=Empty(1))(r"""
 // warp reduction in shared memory without barriers
 // lanes of a warp need not run in lockstep
-__global__ void warp_sum(const float* x, float* y) {
     __shared__ float s[64];
     int t = threadIdx.x;
     s[t] = x[t];
@@ -16,12 +15,10 @@ __global__ void warp_sum(const float* x, float* y) {
         s[t] += s[t + by];  // <- bug
     }
     if (t == 0) *y = s[0];
-}
 """),
-    bug(launch(1, 64, floats(64), Empty(1)), finds="Race: s")(r"""
+    bug_in("block_sum", "Race: s", 1, 64, x=floats(64), y=Empty(1))(r"""
 // last warp unrolled, as in old samples
 // each step reads what another lane wrote, and no __syncwarp() orders them
-__global__ void block_sum(const float* x, float* y) {
     __shared__ float s[64];
     int t = threadIdx.x;
     s[t] = x[t];
@@ -34,7 +31,6 @@ __global__ void block_sum(const float* x, float* y) {
         if (t < 2) s[t] += s[t + 2];  // <- bug
         if (t < 1) *y = s[t] + s[t + 1];  // <- bug
     }
-}
 """),
     bug(launch(1, 64, floats(64), Empty(1)), finds="Race: s")(r"""
 // volatile in place of __syncwarp
@@ -56,77 +52,69 @@ __global__ void block_sum(const float* x, float* y) {
     if (t == 0) *y = s[0];
 }
 """),
-    bug(launch(1, 32, floats(32), Empty(16)), finds="Warp Deadlock: lane|shfl")(r"""
+    bug_in("fold", "Warp Deadlock: lane|shfl", 1, 32, x=floats(32), y=Empty(16))(r"""
 // all 32 named where half of the warp comes
 // lanes 16 to 31 are in the mask, are read, and don't execute the shuffle
-__global__ void fold(const float* x, float* y) {
     int t = threadIdx.x;
     float v = x[t];
     if (t < 16) {
         v += __shfl_down_sync(0xffffffff, v, 16);  // <- bug
         y[t] = v;
     }
-}
 """),
-    bug(launch(1, 32, floats(32), Empty(32), 20), finds="Warp: lane|shfl 31")(r"""
+    bug_in("last_value", "Warp: lane|shfl 31", 1, 32, x=floats(32), y=Empty(32), n=20)(r"""
 // value of a lane that has returned
 // lane 31 has ended, and has no value
-__global__ void last_value(const float* x, float* y, int n) {
     int t = threadIdx.x;
     if (t >= n) return;
     float v = x[t];
     y[t] = __shfl_sync(0xffffffff, v, 31);  // <- bug
-}
 """),
-    bug(launch(1, 32, floats(32), Empty(16)), finds="Warp: lane|shfl 20")(r"""
+    bug_in("broadcast", "Warp: lane|shfl 20", 1, 32, x=floats(32), y=Empty(16))(r"""
 // lane outside of the mask is read
 // lane 20 is not in the mask, and not in the branch
-__global__ void broadcast(const float* x, float* y) {
     int t = threadIdx.x;
     if (t < 16) {
         y[t] = __shfl_sync(0x0000ffff, x[t], 20);  // <- bug
     }
-}
 """),
-    bug(launch(1, 32, floats(32), Empty(32)), finds="Warp: mask")(r"""
+    bug_in("neighbours", "Warp: mask", 1, 32, x=floats(32), y=Empty(32))(r"""
 // caller that its mask doesn't name
 // lanes 16 to 31 call it with a mask without them
-__global__ void neighbours(const float* x, float* y) {
     int t = threadIdx.x;
     y[t] = __shfl_xor_sync(0x0000ffff, x[t], 1);  // <- bug
-}
 """),
-    bug(launch(1, 32, floats(32), Empty(32)), finds="Warp: lane|shfl 0")(r"""
+    bug_in("relative", "Warp: lane|shfl 0", 1, 32, x=floats(32), y=Empty(32))(r"""
 // lane 0 isn't among the active ones
 // x[0] is 0, so lane 0 is not in the branch
-__global__ void relative(const float* x, float* y) {
     int t = threadIdx.x;
     if (x[t] > 0.0f) {
         unsigned mask = __activemask();
         float first = __shfl_sync(mask, x[t], 0);  // <- bug
         y[t] = x[t] - first;
     }
-}
 """),
-    bug(launch(1, 40, floats(40), Empty(2)), finds="Warp: lane|shfl")(r"""
+    bug_in("warp_sums", "Warp: lane|shfl", 1, 40, x=floats(40), sums=Empty(2))(r"""
 // sum of a warp that is not full
 // the second warp has 8 lanes, and lane 0 adds lane 16
-__global__ void warp_sums(const float* x, float* sums) {
     int t = threadIdx.x;
     float v = x[t];
     for (int by = 16; by > 0; by /= 2) {
         v += __shfl_down_sync(0xffffffff, v, by);  // <- bug
     }
     if (t % 32 == 0) sums[t / 32] = v;
-}
 """),
-    bug(
-        launch(1, 32, ints(32), floats(32), Empty(32)),
-        finds="Warp Deadlock Barrier: lane|mask|shfl",
+    bug_in(
+        "walk",
+        "Warp Deadlock Barrier: lane|mask|shfl",
+        1,
+        32,
+        counts=ints(32),
+        x=floats(32),
+        y=Empty(32),
     )(r"""
 // mask from before the loop
 // lanes leave the loop one after the other, and the mask still names them
-__global__ void walk(const int* counts, const float* x, float* y) {
     int t = threadIdx.x;
     unsigned mask = __ballot_sync(0xffffffff, counts[t] > 0);
     float sum = 0.0f;
@@ -135,23 +123,19 @@ __global__ void walk(const int* counts, const float* x, float* y) {
     }
     __syncwarp();
     y[t] = sum;
-}
 """),
-    bug(launch(1, 32, floats(32), Empty(32)), finds="Race UninitialisedRead: s")(r"""
+    bug_in("swap_halves", "Early: s", 1, 32, x=floats(32), y=Empty(32))(r"""
 // barrier for 16 lanes, data of 32
 // each half waits for itself, and reads the other one
-__global__ void swap_halves(const float* x, float* y) {
     __shared__ float s[32];
     int t = threadIdx.x;
     s[t] = x[t];  // <- bug
     __syncwarp(t < 16 ? 0x0000ffff : 0xffff0000);
     y[t] = s[t ^ 16];  // <- bug
-}
 """),
-    bug(launch(1, 32, floats(32)), finds="Race: s")(r"""
+    bug_in("rotate", "Race: s", 1, 32, x=floats(32))(r"""
 // read and overwritten without a barrier of the warp
 // a lane may overwrite its element before its neighbour has read it
-__global__ void rotate(float* x) {
     __shared__ float s[32];
     int t = threadIdx.x;
     s[t] = x[t];
@@ -160,7 +144,6 @@ __global__ void rotate(float* x) {
     s[t] = 2.0f * v;  // <- bug
     __syncwarp();
     x[t] = s[31 - t];
-}
 """),
     SCAN.changed(finds="Race: s")(r"""
 // warp scan with one barrier a step
@@ -170,10 +153,9 @@ __global__ void rotate(float* x) {
 -        s[t] += v;
 +        if (t >= by) s[t] += s[t - by];  // <- bug
 """),
-    bug(launch(1, 32, floats(32), Empty(32)), finds="Race UninitialisedRead: largest")(r"""
+    bug_in("publish", "Early: largest", 1, 32, x=floats(32), y=Empty(32))(r"""
 // vote taken for a barrier of memory
 // votes don't order memory; __syncwarp() does
-__global__ void publish(const float* x, float* y) {
     __shared__ float largest;
     int t = threadIdx.x;
     unsigned above = __ballot_sync(0xffffffff, x[t] > 20.0f);
@@ -182,12 +164,10 @@ __global__ void publish(const float* x, float* y) {
     if (__any_sync(0xffffffff, above)) {
         y[t] = largest;  // <- bug
     }
-}
 """),
-    bug(launch(1, 32, floats(32), Empty(32)), finds="Race UninitialisedRead: first")(r"""
+    bug_in("first_value", "Early: first", 1, 32, x=floats(32), y=Empty(32))(r"""
 // if before else
 // which branch runs first isn't defined
-__global__ void first_value(const float* x, float* y) {
     __shared__ float first;
     int lane = threadIdx.x;
     if (lane == 0) {
@@ -196,12 +176,10 @@ __global__ void first_value(const float* x, float* y) {
     } else {
         y[lane] = first;  // <- bug
     }
-}
 """),
-    bug(launch(1, 32, floats(32), Empty(32), ints(1, 0)), finds="Warp: lane|shfl")(r"""
+    bug_in("compact", "Warp: lane|shfl", 1, 32, x=floats(32), out=Empty(32), used=ints(1, 0))(r"""
 // leader outside of the mask
 // the first lane of the mask is __ffs(mask) - 1; the one here is outside of it
-__global__ void compact(const float* x, float* out, int* used) {
     int lane = threadIdx.x;
     bool keep = x[lane] > 11.0f && x[lane] < 15.0f;
     unsigned mask = __ballot_sync(0xffffffff, keep);
@@ -211,14 +189,17 @@ __global__ void compact(const float* x, float* out, int* used) {
     if (lane == leader) base = atomicAdd(used, __popc(mask));
     base = __shfl_sync(mask, base, leader);  // <- bug
     out[base + __popc(mask & ((1u << lane) - 1))] = x[lane];
-}
 """),
-    bug(
-        launch(1, 32, ints(32), Empty(32, "int32")), finds="Warp Deadlock Barrier: lane|mask|match"
+    bug_in(
+        "count_equal",
+        "Warp Deadlock Barrier: lane|mask|match",
+        1,
+        32,
+        x=ints(32),
+        y=Empty(32, "int32"),
     )(r"""
 // match among lanes that don't take part
 // the mask names all lanes, the odd ones aren't in the branch
-__global__ void count_equal(const int* x, int* y) {
     int t = threadIdx.x;
     y[t] = 0;
     if (x[t] % 2 == 0) {
@@ -227,26 +208,29 @@ __global__ void count_equal(const int* x, int* y) {
     }
     __syncwarp();
     y[t] += 1;
-}
 """),
-    bug(
-        launch(1, 32, ints(32), Empty(32, "int32")), finds="Warp Deadlock Barrier: lane|mask|reduce"
+    bug_in(
+        "sum_large",
+        "Warp Deadlock Barrier: lane|mask|reduce",
+        1,
+        32,
+        x=ints(32),
+        y=Empty(32, "int32"),
     )(r"""
 // reduction of a warp in a branch
 // eight lanes that the mask names are elsewhere
-__global__ void sum_large(const int* x, int* y) {
     int t = threadIdx.x, sum = 0;
     if (x[t] >= 8) {
         sum = __reduce_add_sync(0xffffffff, x[t]);  // <- bug
     }
     __syncwarp();
     y[t] = sum;
-}
 """),
-    bug(launch(1, 32, ints(32), Empty(32, "int32")), finds="Warp Deadlock Barrier: lane|mask")(r"""
+    bug_in(
+        "halves", "Warp Deadlock Barrier: lane|mask", 1, 32, x=ints(32), y=Empty(32, "int32")
+    )(r"""
 // different functions for two halves of a full mask
 // all lanes in a mask have to call the same function
-__global__ void halves(const int* x, int* y) {
     int t = threadIdx.x, found = 0;
     if (t < 8) {
         found = __all_sync(0xffffffff, x[t] > 0);  // <- bug
@@ -254,54 +238,42 @@ __global__ void halves(const int* x, int* y) {
         found = __shfl_sync(0xffffffff, x[t], 9);  // <- bug
     }
     y[t] = found;
-}
 """),
-    bug(launch(1, 32, floats(32), Empty(32), Empty(32)), finds="Race UninitialisedRead: a")(r"""
+    bug_in("difference", "Early: a", 1, 32, x=floats(32), a=Empty(32), y=Empty(32))(r"""
 // exchange through global memory within a warp
 // a neighbour's element may not be there yet
-__global__ void difference(const float* x, float* a, float* y) {
     int t = threadIdx.x;
     a[t] = x[t] * x[t];  // <- bug
     y[t] = a[(t + 1) % 32] - a[t];  // <- bug
-}
 """),
-    bug(launch(1, 32, floats(32), Empty(32)), finds="Warp Deadlock: lane|mask|rank|shfl")(r"""
+    bug_in("share", "Warp Deadlock: lane|mask|rank|shfl", 1, 32, x=floats(32), y=Empty(32))(r"""
 // tile of 16 in which half is busy elsewhere
 // rank 0 of the tile doesn't call shfl()
-#include <cooperative_groups.h>
-namespace cg = cooperative_groups;
-__global__ void share(const float* x, float* y) {
     auto tile = cg::tiled_partition<16>(cg::this_thread_block());
     float v = x[threadIdx.x];
     if (tile.thread_rank() >= 8) {
         v = tile.shfl(v, 0);  // <- bug
     }
     y[threadIdx.x] = v;
-}
 """),
-    bug(launch(1, 32, floats(32), Empty(32)), finds="UninitialisedRead: v|other")(r"""
+    bug_in("upper", "UninitialisedRead: v|other", 1, 32, x=floats(32), y=Empty(32))(r"""
 // shuffled before it is set
 // lanes below 16 get the v of a lane that never set it
-__global__ void upper(const float* x, float* y) {
     int lane = threadIdx.x;
     float v;
     if (lane < 16) v = x[lane];
     float other = __shfl_xor_sync(0xffffffff, v, 16);  // <- bug
     y[lane] = other + 1.0f;  // <- bug
-}
 """),
-    bug(launch(1, 33, floats(33), Empty(33)), finds="Warp: lane|shfl 1")(r"""
+    bug_in("pairs", "Warp: lane|shfl 1", 1, 33, x=floats(33), y=Empty(33))(r"""
 // partner that a block of 33 doesn't have
 // the second warp has a single lane
-__global__ void pairs(const float* x, float* y) {
     int t = threadIdx.x;
     y[t] = x[t] + __shfl_xor_sync(0xffffffff, x[t], 1);  // <- bug
-}
 """),
-    bug(launch(1, 32, floats(32), Empty(1)), finds="Race Deadlock RunawayKernel: ready")(r"""
+    bug_in("hand_over", "Race Deadlock RunawayKernel: ready", 1, 32, x=floats(32), y=Empty(1))(r"""
 // lane that waits for a plain flag of another
 // a plain flag may be read once and kept in a register, and orders nothing
-__global__ void hand_over(const float* x, float* y) {
     __shared__ int ready;
     __shared__ float value;
     int lane = threadIdx.x;
@@ -314,12 +286,10 @@ __global__ void hand_over(const float* x, float* y) {
         while (ready == 0) {}  // <- bug
         y[0] = value;
     }
-}
 """),
-    bug(launch(1, 128, floats(128), Empty(128)), finds="Race: slot")(r"""
+    bug_in("warp_sums", "Race: slot", 1, 128, x=floats(128), y=Empty(128))(r"""
 // all warps use the first warp's slot
 // the slot is chosen by the lane and not by the warp
-__global__ void warp_sums(const float* x, float* y) {
     __shared__ float slot[4];
     int t = threadIdx.x, lane = t % 32, warp = t / 32;
     float v = x[t];
@@ -327,12 +297,10 @@ __global__ void warp_sums(const float* x, float* y) {
     if (lane == 0) slot[lane] = v;  // <- bug
     __syncwarp();
     y[t] = slot[lane / 32] + warp;  // <- bug
-}
 """),
-    bug(launch(1, 32, floats(32), Empty(32)), finds="Warp Deadlock: mask")(r"""
+    bug_in("halves", "Warp Deadlock: mask", 1, 32, x=floats(32), y=Empty(32))(r"""
 // shuffle with a mask that was meant for the other half
 // lanes 24 to 31 call it and aren't named; lanes 8 to 15 are named and don't call it
-__global__ void halves(const float* x, float* y) {
     int lane = threadIdx.x;
     float v = x[lane];
     if (lane < 16) {
@@ -341,6 +309,5 @@ __global__ void halves(const float* x, float* y) {
         v += __shfl_xor_sync(0x00ffff00, v, 1);  // <- bug
     }
     y[lane] = v;
-}
 """),
 ]

@@ -1,11 +1,10 @@
 """Correct uses of barriers that look as if they were not."""
 
-from benchmarks.hazards.case import Empty, floats, ints, launch, sound
+from benchmarks.hazards.case import Empty, floats, ints, launch, sound, sound_in
 
-SCAN = sound(launch(1, 64, floats(64), Empty(64)))(r"""
+SCAN = sound_in("scan", 1, 64, x=floats(64), y=Empty(64))(r"""
 // scan with two buffers
 // one barrier a step is enough, since reads and writes go to different buffers
-__global__ void scan(const float* x, float* y) {
     __shared__ float s[2][64];
     int t = threadIdx.x, from = 0;
     s[0][t] = x[t];
@@ -15,13 +14,11 @@ __global__ void scan(const float* x, float* y) {
         from = 1 - from;
     }
     y[t] = s[from][t];
-}
 """)
 
-SORT = sound(launch(1, 64, ints(64)[::-1].copy(), 64))(r"""
+SORT = sound_in("sort", 1, 64, x=ints(64)[::-1].copy(), n=64)(r"""
 // sort with a barrier a phase
 // within a phase each pair has one thread
-__global__ void sort(int* x, int n) {
     __shared__ int s[64];
     int t = threadIdx.x;
     s[t] = x[t];
@@ -36,14 +33,12 @@ __global__ void sort(int* x, int n) {
     }
     __syncthreads();
     x[t] = s[t];
-}
 """)
 
 CASES = [
-    sound(launch(3, 64, floats(192), Empty(192)))(r"""
+    sound_in("some_blocks", 3, 64, x=floats(192), y=Empty(192))(r"""
 // barrier that some blocks skip
 // all threads of a block decide alike
-__global__ void some_blocks(const float* x, float* y) {
     __shared__ float s[64];
     int t = threadIdx.x, i = blockIdx.x * 64 + t;
     y[i] = x[i];
@@ -52,35 +47,29 @@ __global__ void some_blocks(const float* x, float* y) {
         __syncthreads();
         y[i] = s[63 - t];
     }
-}
 """),
-    sound(launch(1, 64, floats(64), Empty(64), 1))(r"""
+    sound_in("maybe", 1, 64, x=floats(64), y=Empty(64), mirrored=1)(r"""
 // barrier under an argument
 // an argument is the same for all threads
-__global__ void maybe(const float* x, float* y, int mirrored) {
     __shared__ float s[64];
     int t = threadIdx.x;
     s[t] = x[t];
     if (mirrored) __syncthreads();
     y[t] = mirrored ? s[63 - t] : s[t];
-}
 """),
-    sound(launch(4, 32, ints(4), floats(128), Empty(128)))(r"""
+    sound_in("active", 4, 32, on=ints(4), x=floats(128), y=Empty(128))(r"""
 // whole blocks return
 // on[blockIdx.x] is one value for the block
-__global__ void active(const int* on, const float* x, float* y) {
     __shared__ float s[32];
     if (!on[blockIdx.x]) return;
     int t = threadIdx.x, i = blockIdx.x * 32 + t;
     s[t] = x[i];
     __syncthreads();
     y[i] = s[31 - t];
-}
 """),
-    sound(launch(3, 32, floats(32), Empty(96)))(r"""
+    sound_in("rounds", 3, 32, x=floats(32), y=Empty(96))(r"""
 // number of rounds that depends on the block
 // within a block all go round equally often
-__global__ void rounds(const float* x, float* y) {
     __shared__ float s[32];
     int t = threadIdx.x;
     s[t] = x[t];
@@ -92,23 +81,19 @@ __global__ void rounds(const float* x, float* y) {
         __syncthreads();
     }
     y[blockIdx.x * 32 + t] = s[t];
-}
 """),
-    sound(launch(2, 64, floats(100), Empty(100), 100))(r"""
+    sound_in("mirror", 2, 64, x=floats(100), y=Empty(100), n=100)(r"""
 // threads beyond n load zero
 // nobody returns before the barrier
-__global__ void mirror(const float* x, float* y, int n) {
     __shared__ float tile[64];
     int t = threadIdx.x, i = blockIdx.x * 64 + t;
     tile[t] = i < n ? x[i] : 0.0f;
     __syncthreads();
     if (i < n) y[i] = tile[63 - t];
-}
 """),
-    sound(launch(1, 32, floats(160), Empty(32), 5))(r"""
+    sound_in("rounds", 1, 32, x=floats(160), y=Empty(32), n=5)(r"""
 // two tiles in turns, one barrier a round
 // a tile is written again two rounds later, and there is a barrier in between
-__global__ void rounds(const float* x, float* y, int n) {
     __shared__ float tile[2][32];
     int t = threadIdx.x;
     float sum = 0.0f;
@@ -118,13 +103,11 @@ __global__ void rounds(const float* x, float* y, int n) {
         sum += tile[k % 2][31 - t];
     }
     y[t] = sum;
-}
 """),
     SCAN,
-    sound(launch(1, 64, ints(64)[::-1].copy(), Empty(64, "int32")))(r"""
+    sound_in("spread", 1, 64, x=ints(64)[::-1].copy(), y=Empty(64, "int32"))(r"""
 // loop until nobody changes anything
 // __syncthreads_or() is a barrier, and tells all threads the same
-__global__ void spread(const int* x, int* y) {
     __shared__ int s[64];
     int t = threadIdx.x, changed;
     s[t] = x[t];
@@ -136,23 +119,19 @@ __global__ void spread(const int* x, int* y) {
         s[t] = largest;
     } while (__syncthreads_or(changed));
     y[t] = s[t];
-}
 """),
-    sound(launch(1, 64, floats(64), Empty(64)))(r"""
+    sound_in("count_and_mirror", 1, 64, x=floats(64), y=Empty(64))(r"""
 // vote that stands for a barrier
 // __syncthreads_count() orders memory as __syncthreads() does
-__global__ void count_and_mirror(const float* x, float* y) {
     __shared__ float s[64];
     int t = threadIdx.x;
     s[t] = x[t];
     int positive = __syncthreads_count(x[t] > 0.0f);
     y[t] = s[63 - t] / positive;
-}
 """),
-    sound(launch(1, 128, floats(128), Empty(1)))(r"""
+    sound_in("block_sum", 1, 128, x=floats(128), y=Empty(1))(r"""
 // reduction that ends in one warp
 // the last warp works in registers, and needs no barrier
-__global__ void block_sum(const float* x, float* y) {
     __shared__ float part[128];
     int t = threadIdx.x;
     part[t] = x[t];
@@ -164,12 +143,10 @@ __global__ void block_sum(const float* x, float* y) {
         for (int by = 16; by > 0; by /= 2) v += __shfl_down_sync(0xffffffff, v, by);
         if (t == 0) *y = v;
     }
-}
 """),
-    sound(launch(1, 64, floats(64), Empty(1)))(r"""
+    sound_in("block_sum", 1, 64, x=floats(64), y=Empty(1))(r"""
 // last warp in shared memory with its own barrier
 // a whole warp is in the branch, and __syncwarp() is enough for it
-__global__ void block_sum(const float* x, float* y) {
     __shared__ float part[64];
     int t = threadIdx.x;
     part[t] = x[t];
@@ -183,7 +160,6 @@ __global__ void block_sum(const float* x, float* y) {
         }
         if (t == 0) *y = part[0];
     }
-}
 """),
     sound(launch(1, 64, floats(64), Empty(64)))(r"""
 // barrier in a helper
@@ -202,10 +178,9 @@ __global__ void twice(const float* x, float* y) {
     y[threadIdx.x] = a * b;
 }
 """),
-    sound(launch(1, 64, floats(64), Empty(64)))(r"""
+    sound_in("meet", 1, 64, x=floats(64), y=Empty(64))(r"""
 // barrier after threads took different ways
 // the barrier is behind both branches
-__global__ void meet(const float* x, float* y) {
     __shared__ float s[64];
     int t = threadIdx.x;
     if (t % 3 == 0) {
@@ -217,12 +192,10 @@ __global__ void meet(const float* x, float* y) {
     }
     __syncthreads();
     y[t] = s[63 - t];
-}
 """),
-    sound(launch(1, 96, floats(96), Empty(1)))(r"""
+    sound_in("block_sum", 1, 96, x=floats(96), y=Empty(1))(r"""
 // reduction of a number that is no power of two
 // the middle element waits for the next step; thread 0 reads what it wrote itself
-__global__ void block_sum(const float* x, float* y) {
     __shared__ float part[96];
     int t = threadIdx.x;
     part[t] = x[t];
@@ -233,33 +206,27 @@ __global__ void block_sum(const float* x, float* y) {
         n = half;
     }
     if (t == 0) *y = part[0];
-}
 """),
-    sound(launch(1, 64, floats(64), Empty(64)))(r"""
+    sound_in("powers", 1, 64, x=floats(64), y=Empty(64))(r"""
 // own places of shared memory
 // no thread reads another one's column
-__global__ void powers(const float* x, float* y) {
     __shared__ float s[4][64];
     int t = threadIdx.x;
     s[0][t] = x[t];
     for (int k = 1; k < 4; k++) s[k][t] = s[k - 1][t] * x[t];
     y[t] = s[3][t];
-}
 """),
-    sound(launch(2, 64, floats(128), Empty(128), Empty(128)))(r"""
+    sound_in("two_steps", 2, 64, x=floats(128), a=Empty(128), y=Empty(128))(r"""
 // global memory within a block
 // a barrier orders global memory, too, for the threads of the block
-__global__ void two_steps(const float* x, float* a, float* y) {
     int base = blockIdx.x * 64, t = threadIdx.x;
     a[base + t] = 2.0f * x[base + t];
     __syncthreads();
     y[base + t] = a[base + 63 - t];
-}
 """),
-    sound(launch(1, 64, floats(64), Empty(64)))(r"""
+    sound_in("halve", 1, 64, x=floats(64), y=Empty(64))(r"""
 // loop that all leave by one shared value
 // between each reading of `level` and its next change there is a barrier
-__global__ void halve(const float* x, float* y) {
     __shared__ float level;
     int t = threadIdx.x;
     if (t == 0) level = x[63];
@@ -271,14 +238,10 @@ __global__ void halve(const float* x, float* y) {
         __syncthreads();
     }
     y[t] = level;
-}
 """),
-    sound(launch(1, 64, floats(64), Empty(64)))(r"""
+    sound_in("mixed", 1, 64, x=floats(64), y=Empty(64))(r"""
 // groups and __syncthreads mixed
 // all three are the block's barrier
-#include <cooperative_groups.h>
-namespace cg = cooperative_groups;
-__global__ void mixed(const float* x, float* y) {
     __shared__ float s[64];
     cg::thread_block block = cg::this_thread_block();
     int t = block.thread_rank();
@@ -289,24 +252,18 @@ __global__ void mixed(const float* x, float* y) {
     s[t] = v;
     cg::sync(block);
     y[t] = s[(t + 1) % 64];
-}
 """),
-    sound(launch(2, 32, floats(64), Empty(64), Empty(64), 64))(r"""
+    sound_in("two_steps", 2, 32, x=floats(64), a=Empty(64), y=Empty(64), n=64)(r"""
 // barrier of the grid
 // this barrier waits for all blocks, and orders what they wrote
-#include <cooperative_groups.h>
-namespace cg = cooperative_groups;
-__global__ void two_steps(const float* x, float* a, float* y, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     a[i] = 2.0f * x[i];
     cg::this_grid().sync();
     y[i] = a[n - 1 - i];
-}
 """),
-    sound(launch(3, 32, floats(96), Empty(96)))(r"""
+    sound_in("kinds", 3, 32, x=floats(96), y=Empty(96))(r"""
 // barrier in a switch over blocks
 // a block is in one case
-__global__ void kinds(const float* x, float* y) {
     __shared__ float s[32];
     int t = threadIdx.x, i = blockIdx.x * 32 + t;
     s[t] = x[i];
@@ -322,23 +279,19 @@ __global__ void kinds(const float* x, float* y) {
             __syncthreads();
             y[i] = s[0];
     }
-}
 """),
-    sound(launch(2, 48, floats(2), Empty(96)))(r"""
+    sound_in("scale", 2, 48, x=floats(2), y=Empty(96))(r"""
 // same value read by all, one barrier
 // one writes, and all read behind the barrier
-__global__ void scale(const float* x, float* y) {
     __shared__ float factor;
     if (threadIdx.x == blockDim.x - 1) factor = x[blockIdx.x];
     __syncthreads();
     y[blockIdx.x * blockDim.x + threadIdx.x] = factor * threadIdx.x;
-}
 """),
     SORT,
-    sound(launch(1, 96, floats(64), Empty(96), 64))(r"""
+    sound_in("chunks", 1, 96, x=floats(64), y=Empty(96), n=64)(r"""
 // loader and users take turns
 // one warp loads, all come to both barriers
-__global__ void chunks(const float* x, float* y, int n) {
     __shared__ float chunk[32];
     int t = threadIdx.x;
     float sum = 0.0f;
@@ -349,12 +302,10 @@ __global__ void chunks(const float* x, float* y, int n) {
         __syncthreads();
     }
     y[t] = sum;
-}
 """),
-    sound(launch(2, 64, floats(128), Empty(2)))(r"""
+    sound_in("block_max", 2, 64, x=floats(128), y=Empty(2))(r"""
 // result that thread 0 stores without a last barrier
 // `half` is the same for all, and thread 0 wrote part[0] itself
-__global__ void block_max(const float* x, float* y) {
     __shared__ float part[64];
     int t = threadIdx.x;
     part[t] = x[blockIdx.x * 64 + t];
@@ -364,7 +315,6 @@ __global__ void block_max(const float* x, float* y) {
         if (half > 1) __syncthreads();
     }
     if (t == 0) y[blockIdx.x] = part[0];
-}
 """),
     sound(launch(1, 64, floats(64), Empty(64)))(r"""
 // barrier in a lambda and a template
@@ -380,10 +330,9 @@ __global__ void use(const float* x, float* y) {
     y[threadIdx.x] = mirrored<64>(room, x[threadIdx.x]);
 }
 """),
-    sound(launch(1, 64, floats(100), Empty(64), 100))(r"""
+    sound_in("padded", 1, 64, x=floats(100), y=Empty(64), n=100)(r"""
 // as many rounds as the slowest needs
 // the number of rounds is made of n and the block, not of the thread
-__global__ void padded(const float* x, float* y, int n) {
     __shared__ float s[64];
     int t = threadIdx.x, rounds = (n + blockDim.x - 1) / blockDim.x;
     float sum = 0.0f;
@@ -395,6 +344,5 @@ __global__ void padded(const float* x, float* y, int n) {
         __syncthreads();
     }
     y[t] = sum;
-}
 """),
 ]

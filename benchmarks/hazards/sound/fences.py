@@ -1,12 +1,10 @@
 """Correct uses of fences and orders that look as if they were not."""
 
-from benchmarks.hazards.case import Empty, floats, ints, launch, sound
+from benchmarks.hazards.case import Empty, floats, ints, launch, sound, sound_in
 
-HANDED_ON = sound(launch(2, 1, Empty(1), ints(1, 0), Empty(1)))(r"""
+HANDED_ON = sound_in("pass_on", 2, 1, data=Empty(1), flag=ints(1, 0), y=Empty(1))(r"""
 // volatile flag and two fences
 // a fence on each side, between flag and data
-#include <cuda/atomic>
-__global__ void pass_on(float* data, int* flag, float* y) {
     cuda::atomic_ref<int, cuda::thread_scope_device> ready(*flag);
     if (blockIdx.x == 0) {
         *data = 42.0f;
@@ -17,14 +15,11 @@ __global__ void pass_on(float* data, int* flag, float* y) {
         __threadfence();
         *y = *data;
     }
-}
 """)
 
-RELEASED = sound(launch(2, 1, Empty(1), ints(1, 0), Empty(1)))(r"""
+RELEASED = sound_in("pass_on", 2, 1, data=Empty(1), flag=ints(1, 0), y=Empty(1))(r"""
 // release and acquire
 // the orders are the fences
-#include <cuda/atomic>
-__global__ void pass_on(float* data, int* flag, float* y) {
     cuda::atomic_ref<int, cuda::thread_scope_device> ready(*flag);
     if (blockIdx.x == 0) {
         *data = 42.0f;
@@ -33,13 +28,11 @@ __global__ void pass_on(float* data, int* flag, float* y) {
         while (ready.load(cuda::memory_order_acquire) == 0) {}
         *y = *data;
     }
-}
 """)
 
-LOCK = sound(launch(4, 32, ints(1, 0), floats(1, 0), floats(4)))(r"""
+LOCK = sound_in("add", 4, 32, lock=ints(1, 0), sum=floats(1, 0), x=floats(4))(r"""
 // lock with two fences
 // a fence behind taking it, one before opening it
-__global__ void add(int* lock, float* sum, const float* x) {
     if (threadIdx.x == 0) {
         while (atomicCAS(lock, 0, 1) != 0) {}
         __threadfence();
@@ -47,13 +40,11 @@ __global__ void add(int* lock, float* sum, const float* x) {
         __threadfence();
         atomicExch(lock, 0);
     }
-}
 """)
 
-LAST_BLOCK = sound(launch(4, 1, floats(4), Empty(4), ints(1, 0), Empty(1)))(r"""
+LAST_BLOCK = sound_in("sum_all", 4, 1, x=floats(4), parts=Empty(4), arrived=ints(1, 0), y=Empty(1))(r"""
 // last block
 // each arrival releases a part, and the last one acquires them all
-__global__ void sum_all(const float* x, float* parts, int* arrived, float* y) {
     parts[blockIdx.x] = 2.0f * x[blockIdx.x];
     __threadfence();
     int before = atomicAdd(arrived, 1);
@@ -63,7 +54,6 @@ __global__ void sum_all(const float* x, float* parts, int* arrived, float* y) {
         for (int b = 0; b < gridDim.x; b++) sum += parts[b];
         *y = sum;
     }
-}
 """)
 
 FROM_BLOCK_TO_BLOCK = sound(launch(2, 64, Empty(64), ints(1, 0), Empty(64)))(r"""
@@ -124,11 +114,9 @@ __global__ void chain(const float* x, float* prefix, volatile int* done) {
 }
 """)
 
-ONCE = sound(launch(3, 1, ints(1, 0), Empty(1), Empty(3)))(r"""
+ONCE = sound_in("lazy", 3, 1, state=ints(1, 0), table=Empty(1), y=Empty(3))(r"""
 // initialised once
 // who initialises needs no order to take the task; the others acquire the result
-#include <cuda/atomic>
-__global__ void lazy(int* state, float* table, float* y) {
     cuda::atomic_ref<int, cuda::thread_scope_device> s(*state);
     int expected = 0;
     if (s.compare_exchange_strong(expected, 1, cuda::memory_order_relaxed)) {
@@ -138,7 +126,6 @@ __global__ void lazy(int* state, float* table, float* y) {
         while (s.load(cuda::memory_order_acquire) != 2) {}
     }
     y[blockIdx.x] = *table;
-}
 """)
 
 CASES = [
@@ -200,11 +187,9 @@ CASES = [
 -        *y = *data;
 +        *y = ready.load(cuda::memory_order_acquire) ? *data : -1.0f;
 """),
-    sound(launch(2, 1, Empty(1), ints(1, 0), Empty(1)))(r"""
+    sound_in("pass_on", 2, 1, data=Empty(1), flag=ints(1, 0), y=Empty(1))(r"""
 // data in the flag itself
 // there is nothing beside the flag that would have to be ordered
-#include <cuda/atomic>
-__global__ void pass_on(float* data, int* flag, float* y) {
     cuda::atomic_ref<int, cuda::thread_scope_device> ready(*flag);
     if (blockIdx.x == 0) {
         atomicExch(flag, __float_as_int(42.0f));
@@ -213,7 +198,6 @@ __global__ void pass_on(float* data, int* flag, float* y) {
         while ((seen = atomicAdd(flag, 0)) == 0) {}
         *y = __int_as_float(seen);
     }
-}
 """),
     RELEASED.changed()(r"""
 // added to by others in between
@@ -225,16 +209,13 @@ __global__ void pass_on(float* data, int* flag, float* y) {
 +        while (ready.load(cuda::memory_order_acquire) < 2) {}
 """),
     LOCK,
-    sound(launch(4, 1, ints(1, 0), floats(1, 0), floats(4)))(r"""
+    sound_in("add", 4, 1, lock=ints(1, 0), sum=floats(1, 0), x=floats(4))(r"""
 // lock by exchange and orders
 // acquire when it is taken, release when it is opened
-#include <cuda/atomic>
-__global__ void add(int* lock, float* sum, const float* x) {
     cuda::atomic_ref<int, cuda::thread_scope_device> l(*lock);
     while (l.exchange(1, cuda::memory_order_acquire)) {}
     *sum += x[blockIdx.x];
     l.store(0, cuda::memory_order_release);
-}
 """),
     sound(launch(4, 1, ints(1, 0), ints(1, 0), floats(1, 0)))(r"""
 // lock by tickets
@@ -249,10 +230,9 @@ __global__ void add(int* next, volatile int* serving, float* sum) {
 }
 """),
     LAST_BLOCK,
-    sound(launch(3, 64, floats(64), Empty(192), ints(1, 0), Empty(64)))(r"""
+    sound_in("sum_all", 3, 64, x=floats(64), rows=Empty(192), arrived=ints(1, 0), y=Empty(64))(r"""
 // last block of many threads
 // fences are cumulative: thread 0's also cover what the barrier brought it
-__global__ void sum_all(const float* x, float* rows, int* arrived, float* y) {
     __shared__ bool last;
     int t = threadIdx.x;
     rows[blockIdx.x * blockDim.x + t] = 2.0f * x[t];
@@ -268,14 +248,11 @@ __global__ void sum_all(const float* x, float* rows, int* arrived, float* y) {
         for (int b = 0; b < gridDim.x; b++) sum += rows[b * blockDim.x + t];
         y[t] = sum;
     }
-}
 """),
     FROM_BLOCK_TO_BLOCK,
-    sound(launch(3, 1, Empty(1), ints(2, 0), Empty(1)))(r"""
+    sound_in("relay", 3, 1, data=Empty(1), flags=ints(2, 0), y=Empty(1))(r"""
 // handed on by a block in the middle
 // order is transitive
-#include <cuda/atomic>
-__global__ void relay(float* data, int* flags, float* y) {
     cuda::atomic_ref<int, cuda::thread_scope_device> first(flags[0]), second(flags[1]);
     if (blockIdx.x == 0) {
         *data = 42.0f;
@@ -287,13 +264,11 @@ __global__ void relay(float* data, int* flags, float* y) {
         while (!second.load(cuda::memory_order_acquire)) {}
         *y = *data;
     }
-}
 """),
     RING,
-    sound(launch(2, 32, Empty(64), ints(1, 0), Empty(64)))(r"""
+    sound_in("two_steps", 2, 32, a=Empty(64), arrived=ints(1, 0), y=Empty(64))(r"""
 // barrier of the grid by hand
 // two blocks have a place at the same time, and fences stand on both sides
-__global__ void two_steps(float* a, int* arrived, float* y) {
     a[blockIdx.x * blockDim.x + threadIdx.x] = threadIdx.x;
     __syncthreads();
     if (threadIdx.x == 0) {
@@ -304,7 +279,6 @@ __global__ void two_steps(float* a, int* arrived, float* y) {
     }
     __syncthreads();
     y[blockIdx.x * blockDim.x + threadIdx.x] = a[(1 - blockIdx.x) * blockDim.x + threadIdx.x];
-}
 """),
     CHAIN,
     sound(launch(2, 1, Empty(2), ints(1, 0), Empty(1)))(r"""
@@ -357,10 +331,9 @@ __global__ void store_buffering(volatile int* x, volatile int* y, int* seen) {
     }
 }
 """),
-    sound(launch(1, 64, floats(1, 5), Empty(1)))(r"""
+    sound_in("warps", 1, 64, x=floats(1, 5), y=Empty(1))(r"""
 // flag in shared memory between warps
 // for two warps of a block the fence of the block is enough
-__global__ void warps(const float* x, float* y) {
     __shared__ float data;
     __shared__ volatile int flag;
     if (threadIdx.x == 0) flag = 0;
@@ -374,6 +347,5 @@ __global__ void warps(const float* x, float* y) {
         __threadfence_block();
         *y = data;
     }
-}
 """),
 ]

@@ -1,6 +1,6 @@
 """Correct uses of scopes that look as if they were not."""
 
-from benchmarks.hazards.case import Empty, floats, ints, launch, sound
+from benchmarks.hazards.case import Empty, floats, ints, launch, sound, sound_in
 from benchmarks.hazards.sound.fences import RELEASED
 
 FENCES = sound(launch(2, 1, Empty(1), ints(1, 0), Empty(1)))(r"""
@@ -20,31 +20,25 @@ __global__ void pass_on(float* data, volatile int* flag, float* y) {
 """)
 
 CASES = [
-    sound(launch(2, 64, floats(128), Empty(2, "int32")))(r"""
+    sound_in("count", 2, 64, x=floats(128), counts=Empty(2, "int32"))(r"""
 // atomics of a block in shared memory
 // shared memory belongs to one block
-__global__ void count(const float* x, int* counts) {
     __shared__ int local;
     if (threadIdx.x == 0) local = 0;
     __syncthreads();
     if (x[blockIdx.x * blockDim.x + threadIdx.x] > 3.0f) atomicAdd_block(&local, 1);
     __syncthreads();
     if (threadIdx.x == 0) counts[blockIdx.x] = local;
-}
 """),
-    sound(launch(4, 32, floats(128), ints(4, 0)))(r"""
+    sound_in("count", 4, 32, x=floats(128), counts=ints(4, 0))(r"""
 // a global counter for each block
 // a counter is one block's
-__global__ void count(const float* x, int* counts) {
     if (x[blockIdx.x * blockDim.x + threadIdx.x] > 3.0f) atomicAdd_block(&counts[blockIdx.x], 1);
-}
 """),
-    sound(launch(1, 64, ints(200), ints(8, 0), 200))(r"""
+    sound_in("histogram", 1, 64, x=ints(200), bins=ints(8, 0), n=200)(r"""
 // grid of one block
 // there is no other block
-__global__ void histogram(const int* x, int* bins, int n) {
     for (int i = threadIdx.x; i < n; i += blockDim.x) atomicAdd_block(&bins[x[i] % 8], 1);
-}
 """),
     sound(launch(1, 64, Empty(1), ints(1, 0), Empty(1)))(r"""
 // handing over within a block by fences of the block
@@ -61,27 +55,21 @@ __global__ void pass_on(float* data, volatile int* flag, float* y) {
     }
 }
 """),
-    sound(launch(4, 32, ints(1, 0)))(r"""
+    sound_in("count", 4, 32, total=ints(1, 0))(r"""
 // atomics of the system from many blocks
 // the system has all blocks in it
-__global__ void count(int* total) {
     atomicAdd_system(total, 1);
-}
 """),
     FENCES,
-    sound(launch(2, 32, ints(1, 0)))(r"""
+    sound_in("add", 2, 32, sum=ints(1, 0))(r"""
 // some add for the device, some for the system
 // each scope has both blocks in it
-__global__ void add(int* sum) {
     if (blockIdx.x == 0) atomicAdd(sum, 1);
     else atomicAdd_system(sum, 1);
-}
 """),
-    sound(launch(2, 64, ints(128), Empty(2, "int32")))(r"""
+    sound_in("best", 2, 64, x=ints(128), y=Empty(2, "int32"))(r"""
 // shared atomic of block scope
 // the block's scope for the block's variable; barriers order the rest
-#include <cuda/atomic>
-__global__ void best(const int* x, int* y) {
     __shared__ int most;
     if (threadIdx.x == 0) most = 0;
     __syncthreads();
@@ -89,7 +77,6 @@ __global__ void best(const int* x, int* y) {
     m.fetch_max(x[blockIdx.x * blockDim.x + threadIdx.x], cuda::memory_order_relaxed);
     __syncthreads();
     if (threadIdx.x == 0) y[blockIdx.x] = most;
-}
 """),
     RELEASED.changed()(r"""
 // release and acquire of device scope
@@ -105,10 +92,9 @@ __global__ void all_together(int* counts, int* total) {
     if (threadIdx.x == 0) atomicAdd(total, counts[blockIdx.x]);
 }
 """),
-    sound(launch(3, 32, ints(200), ints(8, 0), 200))(r"""
+    sound_in("histogram", 3, 32, x=ints(200), bins=ints(8, 0), n=200)(r"""
 // local histogram of the block, merged for the device
 // each level has its scope
-__global__ void histogram(const int* x, int* bins, int n) {
     __shared__ int local[8];
     if (threadIdx.x < 8) local[threadIdx.x] = 0;
     __syncthreads();
@@ -116,32 +102,23 @@ __global__ void histogram(const int* x, int* bins, int n) {
         atomicAdd_block(&local[x[i] % 8], 1);
     __syncthreads();
     if (threadIdx.x < 8) atomicAdd(&bins[threadIdx.x], local[threadIdx.x]);
-}
 """),
-    sound(launch(4, 32, ints(1, 0)))(r"""
+    sound_in("count", 4, 32, total=ints(1, 0))(r"""
 // atomic_ref without a scope
 // the default is the system
-#include <cuda/atomic>
-__global__ void count(int* total) {
     cuda::atomic_ref<int> counter(*total);
     counter.fetch_add(1, cuda::memory_order_relaxed);
-}
 """),
-    sound(launch(2, 32, ints(64, 0)))(r"""
+    sound_in("own", 2, 32, counts=ints(64, 0))(r"""
 // thread scope for private elements
 // no other thread touches the element
-#include <cuda/atomic>
-__global__ void own(int* counts) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     cuda::atomic_ref<int, cuda::thread_scope_thread> mine(counts[i]);
     for (int k = 0; k < 4; k++) mine.fetch_add(k);
-}
 """),
-    sound(launch(2, 64, floats(2), Empty(2)))(r"""
+    sound_in("pass_on", 2, 64, x=floats(2), y=Empty(2))(r"""
 // warps of a block hand over by an atomic of block scope
 // the flag is shared memory
-#include <cuda/atomic>
-__global__ void pass_on(const float* x, float* y) {
     __shared__ float data;
     __shared__ int flag;
     if (threadIdx.x == 0) flag = 0;
@@ -154,19 +131,15 @@ __global__ void pass_on(const float* x, float* y) {
         while (ready.load(cuda::memory_order_acquire) == 0) {}
         y[blockIdx.x] = data;
     }
-}
 """),
-    sound(launch(4, 64, ints(4, 0).astype("uint32")))(r"""
+    sound_in("mark", 4, 64, bits=ints(4, 0).astype("uint32"))(r"""
 // words of one array, each one block's
 // blocks take neighbouring words, and never the same
-__global__ void mark(unsigned* bits) {
     atomicOr_block(&bits[blockIdx.x], 1u << (threadIdx.x % 32));
-}
 """),
-    sound(launch(2, 96, Empty(2)))(r"""
+    sound_in("add_under_lock", 2, 96, y=Empty(2))(r"""
 // lock of a block in shared memory
 // one lane of each warp takes a lock that is the block's
-__global__ void add_under_lock(float* y) {
     __shared__ int lock;
     __shared__ float sum;
     if (threadIdx.x == 0) { lock = 0; sum = 0.0f; }
@@ -180,42 +153,33 @@ __global__ void add_under_lock(float* y) {
     }
     __syncthreads();
     if (threadIdx.x == 0) y[blockIdx.x] = sum;
-}
 """),
-    sound(launch(4, 32, ints(128), ints(4, 0), ints(1, 0)))(r"""
+    sound_in("total", 4, 32, x=ints(128), parts=ints(4, 0), sum=ints(1, 0))(r"""
 // threads for the block, one of them for the device
 // the barrier stands between the block's atomics and their plain reading
-__global__ void total(const int* x, int* parts, int* sum) {
     atomicAdd_block(&parts[blockIdx.x], x[blockIdx.x * blockDim.x + threadIdx.x]);
     __syncthreads();
     if (threadIdx.x == 0) atomicAdd(sum, parts[blockIdx.x]);
-}
 """),
-    sound(launch(4, 32, floats(32), ints(1, 0)))(r"""
+    sound_in("first_block", 4, 32, x=floats(32), count=ints(1, 0))(r"""
 // only block 0 adds
 // the others have returned
-__global__ void first_block(const float* x, int* count) {
     if (blockIdx.x != 0) return;
     if (x[threadIdx.x] > 7.0f) atomicAdd_block(count, 1);
-}
 """),
-    sound(launch(2, 32, floats(64), Empty(64), ints(2, 0)))(r"""
+    sound_in("places", 2, 32, x=floats(64), out=Empty(64), used=ints(2, 0))(r"""
 // counter of a block that is read behind its barrier
 // each block has its counter and its part of the array
-__global__ void places(const float* x, float* out, int* used) {
     float v = x[blockIdx.x * blockDim.x + threadIdx.x];
     int slot = v > 5.0f ? atomicAdd_block(&used[blockIdx.x], 1) : -1;
     if (slot >= 0) out[blockIdx.x * blockDim.x + slot] = v;
     __syncthreads();
     for (int k = used[blockIdx.x] + threadIdx.x; k < blockDim.x; k += blockDim.x)
         out[blockIdx.x * blockDim.x + k] = 0.0f;
-}
 """),
-    sound(launch(2, 64, floats(2), Empty(2), ints(2, 0), Empty(2)))(r"""
+    sound_in("pass_on", 2, 64, x=floats(2), data=Empty(2), flags=ints(2, 0), y=Empty(2))(r"""
 // wider fence than the flag needs
 // writer and reader are of one block; fences of the device order for it, too
-#include <cuda/atomic>
-__global__ void pass_on(const float* x, float* data, int* flags, float* y) {
     cuda::atomic_ref<int, cuda::thread_scope_block> ready(flags[blockIdx.x]);
     if (threadIdx.x == 0) {
         data[blockIdx.x] = x[blockIdx.x];
@@ -226,25 +190,19 @@ __global__ void pass_on(const float* x, float* data, int* flags, float* y) {
         __threadfence();
         y[blockIdx.x] = data[blockIdx.x];
     }
-}
 """),
-    sound(launch(2, 32, Empty(64), ints(1, 0)))(r"""
+    sound_in("work", 2, 32, y=Empty(64), done=ints(1, 0))(r"""
 // relaxed counter of the device, unused as a flag
 // nobody reads y because of the counter
-#include <cuda/atomic>
-__global__ void work(float* y, int* done) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     y[i] = sqrtf(i);
     cuda::atomic_ref<int, cuda::thread_scope_device>(*done).fetch_add(1, cuda::memory_order_relaxed);
-}
 """),
-    sound(launch(2, 32, ints(64), ints(2, -1), Empty(64, "int32")))(r"""
+    sound_in("swap_in", 2, 32, x=ints(64), slots=ints(2, -1), y=Empty(64, "int32"))(r"""
 // slots exchanged within a block
 // a slot is exchanged by the threads of one block; any order is right
-__global__ void swap_in(const int* x, int* slots, int* y) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     y[i] = atomicExch_block(&slots[blockIdx.x], x[i]);
-}
 """),
     RELEASED.changed()(r"""
 // atomic_thread_fence of device scope between blocks
@@ -256,13 +214,11 @@ __global__ void swap_in(const int* x, int* slots, int* y) {
 +        while (ready.load(cuda::memory_order_relaxed) == 0) {}
 +        cuda::atomic_thread_fence(cuda::memory_order_acquire, cuda::thread_scope_device);
 """),
-    sound(launch(2, 32, ints(8, 0)))(r"""
+    sound_in("turns", 2, 32, words=ints(8, 0))(r"""
 // block of 32 in turns for another word
 // words 0 to 3 are block 0's, 4 to 7 block 1's
-__global__ void turns(int* words) {
     for (int k = 0; k < 4; k++) {
         atomicAdd_block(&words[4 * blockIdx.x + (threadIdx.x + k) % 4], 1);
     }
-}
 """),
 ]

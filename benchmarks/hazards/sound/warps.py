@@ -1,11 +1,10 @@
 """Correct uses of warps that look as if they were not."""
 
-from benchmarks.hazards.case import Empty, floats, ints, launch, sound
+from benchmarks.hazards.case import Empty, floats, ints, launch, sound, sound_in
 
-SCAN = sound(launch(1, 32, floats(32), Empty(32)))(r"""
+SCAN = sound_in("scan", 1, 32, x=floats(32), y=Empty(32))(r"""
 // warp scan with two barriers a step
 // reads and writes are parted
-__global__ void scan(const float* x, float* y) {
     __shared__ float s[32];
     int t = threadIdx.x;
     s[t] = x[t];
@@ -17,50 +16,41 @@ __global__ void scan(const float* x, float* y) {
         __syncwarp();
     }
     y[t] = s[t];
-}
 """)
 
 CASES = [
-    sound(launch(1, 64, floats(64), Empty(64)))(r"""
+    sound_in("warp_sums", 1, 64, x=floats(64), y=Empty(64))(r"""
 // butterfly
 // all warps are full, and all lanes come
-__global__ void warp_sums(const float* x, float* y) {
     float v = x[threadIdx.x];
     for (int by = 16; by > 0; by /= 2) v += __shfl_xor_sync(0xffffffff, v, by);
     y[threadIdx.x] = v;
-}
 """),
-    sound(launch(1, 32, floats(32), Empty(1)))(r"""
+    sound_in("half_sum", 1, 32, x=floats(32), y=Empty(1))(r"""
 // half of a warp, with a mask and a width of its own
 // the mask names who is there; a lane beyond the width gives one's own value
-__global__ void half_sum(const float* x, float* y) {
     int t = threadIdx.x;
     if (t < 16) {
         float v = x[t];
         for (int by = 8; by > 0; by /= 2) v += __shfl_down_sync(0x0000ffff, v, by, 16);
         if (t == 0) *y = v;
     }
-}
 """),
-    sound(launch(1, 32, floats(32), Empty(32)))(r"""
+    sound_in("relative", 1, 32, x=floats(32), y=Empty(32))(r"""
 // mask made by a vote
 // exactly the lanes in the mask take the branch, and the leader is one of them
-__global__ void relative(const float* x, float* y) {
     int t = threadIdx.x;
     bool mine = x[t] > 4.0f;
     unsigned mask = __ballot_sync(0xffffffff, mine);
     if (mine) y[t] = x[t] - __shfl_sync(mask, x[t], __ffs(mask) - 1);
-}
 """),
-    sound(launch(1, 32, floats(32), Empty(1, "uint32"), 20))(r"""
+    sound_in("votes", 1, 32, x=floats(32), y=Empty(1, "uint32"), n=20)(r"""
 // vote after some lanes have returned
 // only lanes that have not exited have to come to a vote, and only they are counted
-__global__ void votes(const float* x, unsigned* y, int n) {
     int t = threadIdx.x;
     if (t >= n) return;
     unsigned positive = __ballot_sync(0xffffffff, x[t] > 0.0f);
     if (t == 0) *y = positive;
-}
 """),
     sound(launch(2, 32, floats(64), Empty(64), ints(1, 0)))(r"""
 // atomics put together by the active lanes
@@ -78,10 +68,9 @@ __global__ void keep(const float* x, float* out, int* used) {
 }
 """),
     SCAN,
-    sound(launch(1, 96, floats(96), Empty(96)))(r"""
+    sound_in("first_warp", 1, 96, x=floats(96), y=Empty(96))(r"""
 // full masks in a branch for whole warps
 // a warp is in one branch as a whole
-__global__ void first_warp(const float* x, float* y) {
     int t = threadIdx.x;
     float v = x[t];
     if (t / 32 == 0) {
@@ -90,12 +79,10 @@ __global__ void first_warp(const float* x, float* y) {
         v *= __shfl_sync(0xffffffff, v, 0);
     }
     y[t] = v;
-}
 """),
-    sound(launch(1, 32, ints(32), floats(32), Empty(32)))(r"""
+    sound_in("walk", 1, 32, counts=ints(32), x=floats(32), y=Empty(32))(r"""
 // as many rounds as the warp agrees on
 // all lanes go round as often as the slowest, and use what they need
-__global__ void walk(const int* counts, const float* x, float* y) {
     int t = threadIdx.x, rounds = counts[t];
     for (int by = 16; by > 0; by /= 2) rounds = max(rounds, __shfl_xor_sync(0xffffffff, rounds, by));
     float sum = 0.0f;
@@ -104,12 +91,10 @@ __global__ void walk(const int* counts, const float* x, float* y) {
         if (k < counts[t]) sum += other;
     }
     y[t] = sum;
-}
 """),
-    sound(launch(1, 32, floats(32), Empty(32)))(r"""
+    sound_in("fold", 1, 32, x=floats(32), y=Empty(32))(r"""
 // barrier for the lower half only
 // the mask names the lanes that exchange something
-__global__ void fold(const float* x, float* y) {
     __shared__ float s[32];
     int t = threadIdx.x;
     if (t < 16) {
@@ -119,20 +104,16 @@ __global__ void fold(const float* x, float* y) {
     } else {
         y[t] = x[t];
     }
-}
 """),
-    sound(launch(1, 32, floats(32), Empty(32)))(r"""
+    sound_in("rotate", 1, 32, x=floats(32), y=Empty(32))(r"""
 // source lane beyond 31
 // the source lane is taken modulo the width
-__global__ void rotate(const float* x, float* y) {
     int t = threadIdx.x;
     y[t] = __shfl_sync(0xffffffff, x[t], t + 1);
-}
 """),
-    sound(launch(1, 64, floats(64), Empty(64)))(r"""
+    sound_in("scan", 1, 64, x=floats(64), y=Empty(64))(r"""
 // scan by shuffles
 // the shuffle is outside of the if
-__global__ void scan(const float* x, float* y) {
     int lane = threadIdx.x % 32;
     float v = x[threadIdx.x];
     for (int by = 1; by < 32; by *= 2) {
@@ -140,33 +121,25 @@ __global__ void scan(const float* x, float* y) {
         if (lane >= by) v += left;
     }
     y[threadIdx.x] = v;
-}
 """),
-    sound(launch(1, 64, floats(40), Empty(2), 40))(r"""
+    sound_in("sums", 1, 64, x=floats(40), y=Empty(2), n=40)(r"""
 // tail that brings zeros
 // lanes beyond n stay, and add nothing
-__global__ void sums(const float* x, float* y, int n) {
     int t = threadIdx.x;
     float v = t < n ? x[t] : 0.0f;
     for (int by = 16; by > 0; by /= 2) v += __shfl_down_sync(0xffffffff, v, by);
     if (t % 32 == 0) y[t / 32] = v;
-}
 """),
-    sound(launch(1, 64, ints(64), ints(5, 0)))(r"""
+    sound_in("histogram", 1, 64, keys=ints(64), bins=ints(5, 0))(r"""
 // one atomic for each group of equal keys
 // the match is made by the whole warp, and each group has one leader
-__global__ void histogram(const int* keys, int* bins) {
     int lane = threadIdx.x % 32, key = keys[threadIdx.x] % 5;
     unsigned same = __match_any_sync(0xffffffff, key);
     if (lane == __ffs(same) - 1) atomicAdd(&bins[key], __popc(same));
-}
 """),
-    sound(launch(1, 64, floats(64), Empty(64)))(r"""
+    sound_in("tiles", 1, 64, x=floats(64), y=Empty(64))(r"""
 // two tiles of a warp in different branches
 // a tile is in one branch as a whole, and its functions name its own lanes
-#include <cooperative_groups.h>
-namespace cg = cooperative_groups;
-__global__ void tiles(const float* x, float* y) {
     auto tile = cg::tiled_partition<16>(cg::this_thread_block());
     float v = x[threadIdx.x];
     if (tile.meta_group_rank() % 2 == 0) {
@@ -175,21 +148,16 @@ __global__ void tiles(const float* x, float* y) {
         for (int by = 8; by > 0; by /= 2) v += tile.shfl_xor(v, by);
     }
     y[threadIdx.x] = v;
-}
 """),
-    sound(launch(1, 32, floats(32), Empty(32)))(r"""
+    sound_in("here", 1, 32, x=floats(32), y=Empty(32))(r"""
 // group of those that are here
 // rank 0 of the group is one of those in the branch
-#include <cooperative_groups.h>
-namespace cg = cooperative_groups;
-__global__ void here(const float* x, float* y) {
     int t = threadIdx.x;
     y[t] = 0.0f;
     if (t % 3 == 1) {
         auto group = cg::coalesced_threads();
         y[t] = group.shfl(x[t], 0) + group.size();
     }
-}
 """),
     sound(launch(1, 32, ints(1, 0), ints(1, 0)))(r"""
 // lock taken by lanes of one warp
@@ -207,51 +175,42 @@ __global__ void add_under_lock(int* lock, volatile int* sum) {
     }
 }
 """),
-    sound(launch(1, 128, floats(128), Empty(128)))(r"""
+    sound_in("mirror", 1, 128, x=floats(128), y=Empty(128))(r"""
 // own slice of shared memory for each warp
 // only lanes of one warp exchange something
-__global__ void mirror(const float* x, float* y) {
     __shared__ float slices[4][32];
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     slices[warp][lane] = x[threadIdx.x];
     __syncwarp();
     y[threadIdx.x] = slices[warp][31 - lane];
-}
 """),
-    sound(launch(1, 32, floats(32), Empty(32)))(r"""
+    sound_in("own", 1, 32, x=floats(32), y=Empty(32))(r"""
 // own element, without any barrier
 // no lane touches another one's element
-__global__ void own(const float* x, float* y) {
     __shared__ float s[32];
     int t = threadIdx.x;
     s[t] = x[t];
     s[t] = s[t] * s[t];
     y[t] = s[t];
-}
 """),
-    sound(launch(1, 64, ints(64).astype("uint32"), Empty(2, "uint32")))(r"""
+    sound_in("sums", 1, 64, x=ints(64).astype("uint32"), y=Empty(2, "uint32"))(r"""
 // sum by one instruction
 // all lanes call it; who writes is decided afterwards
-__global__ void sums(const unsigned* x, unsigned* y) {
     unsigned all = __reduce_add_sync(0xffffffff, x[threadIdx.x]);
     if (threadIdx.x % 32 == 0) y[threadIdx.x / 32] = all;
-}
 """),
-    sound(launch(1, 32, floats(32), Empty(32), ints(1, 0)))(r"""
+    sound_in("compact", 1, 32, x=floats(32), out=Empty(32), used=ints(1, 0))(r"""
 // compaction by votes
 // each lane counts the bits below its own
-__global__ void compact(const float* x, float* out, int* used) {
     int lane = threadIdx.x;
     bool keep = x[lane] > 11.0f;
     unsigned kept = __ballot_sync(0xffffffff, keep);
     if (keep) out[__popc(kept & ((1u << lane) - 1))] = x[lane];
     if (lane == 0) *used = __popc(kept);
-}
 """),
-    sound(launch(1, 64, floats(64), Empty(64, "int32")))(r"""
+    sound_in("halve", 1, 64, x=floats(64), rounds=Empty(64, "int32"))(r"""
 // loop that the warp leaves together
 // __any_sync() tells all lanes the same
-__global__ void halve(const float* x, int* rounds) {
     float v = x[threadIdx.x];
     int k = 0;
     while (__any_sync(0xffffffff, v > 1.0f)) {
@@ -259,12 +218,10 @@ __global__ void halve(const float* x, int* rounds) {
         k++;
     }
     rounds[threadIdx.x] = k;
-}
 """),
-    sound(launch(1, 32, floats(32), Empty(32)))(r"""
+    sound_in("visit", 1, 32, x=floats(32), y=Empty(32))(r"""
 // one lane after the other
 // `todo` is the same in all lanes
-__global__ void visit(const float* x, float* y) {
     int t = threadIdx.x;
     unsigned todo = __ballot_sync(0xffffffff, x[t] > 27.0f);
     float sum = 0.0f;
@@ -273,12 +230,10 @@ __global__ void visit(const float* x, float* y) {
         todo &= todo - 1;
     }
     y[t] = sum;
-}
 """),
-    sound(launch(1, 32, floats(32), Empty(32)))(r"""
+    sound_in("parities", 1, 32, x=floats(32), y=Empty(32))(r"""
 // branches with masks of their own
 // each mask names exactly the lanes of its branch, and partners have the same parity
-__global__ void parities(const float* x, float* y) {
     int t = threadIdx.x;
     float v = x[t];
     if (t % 2 == 0) {
@@ -287,35 +242,28 @@ __global__ void parities(const float* x, float* y) {
         v -= __shfl_xor_sync(0xaaaaaaaa, v, 4);
     }
     y[t] = v;
-}
 """),
-    sound(launch(1, 64, floats(64), Empty(2), Empty(64)))(r"""
+    sound_in("lookup", 1, 64, x=floats(64), cell=Empty(2), y=Empty(64))(r"""
 // lane 0 writes for the warp
 // __syncwarp() orders global memory, too, for the lanes of the warp
-__global__ void lookup(const float* x, float* cell, float* y) {
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     if (lane == 0) cell[warp] = x[32 * warp];
     __syncwarp();
     y[threadIdx.x] = cell[warp];
-}
 """),
-    sound(launch(1, 20, floats(20), Empty(20)))(r"""
+    sound_in("pairs", 1, 20, x=floats(20), y=Empty(20))(r"""
 // block of 20 with a mask of 20
 // partners are 0 and 1, 2 and 3, up to 18 and 19
-__global__ void pairs(const float* x, float* y) {
     int t = threadIdx.x;
     y[t] = x[t] + __shfl_xor_sync((1u << 20) - 1, x[t], 1);
-}
 """),
-    sound(launch(1, 32, floats(32), Empty(8)))(r"""
+    sound_in("lower", 1, 32, x=floats(32), y=Empty(8))(r"""
 // more is shuffled than is used
 // every lane has a value to give; lanes 0 to 7 use those of 8 to 15
-__global__ void lower(const float* x, float* y) {
     int lane = threadIdx.x;
     float v = 0.0f;
     if (lane < 16) v = x[lane];
     float other = __shfl_down_sync(0xffffffff, v, 8);
     if (lane < 8) y[lane] = v + other;
-}
 """),
 ]

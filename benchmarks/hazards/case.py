@@ -1,9 +1,8 @@
 """One small program of the bench: a kernel and its launch, or a program of the host, and its mistake.
 
-`bug_in(...)` and `sound_in(...)` make one from the body of a kernel in CUDA C, `bug(...)` and `sound(...)`
-from whole sources. On top of each, two comments tell its name, and what is wrong with it, or why it is right.
-Those in Python are made in host.py. In a bug, `// <- bug` (in Python `# <- bug`) marks each line that a
-finding may name: for a race, both of its sides.
+`kernel(...)` makes one from the body of a kernel in CUDA C, `launch(...)` from a whole source. On top, two
+comments tell its name, and what is wrong with it, or why it is right. Those in Python are made in host.py.
+In a bug, `// <- bug` (in Python `# <- bug`) marks each line that a finding may name: for a race, both sides.
 
 What differs from another program by a few lines is written as `Case.changed` of that, as in a diff.
 
@@ -46,17 +45,41 @@ _HEADERS = {  # by a word of the body that needs them
 
 
 class Launch(NamedTuple):
-    """How a kernel is launched."""
+    """How kernels are launched: those of a source, in order, or one that is told by its body."""
 
     grid: Shape
     block: Shape
     args: Sequence[object]
     shared: int
+    head: str = ""  # of that one, without its headers
+
+    def sound(self, program: str) -> Case:
+        """A program in CUDA C that is right, and looks as if it were not."""
+        return self.bug("")(program)
+
+    def bug(self, finds: str) -> Callable[[str], Case]:
+        """A program in CUDA C with a mistake."""
+
+        def make(program: str) -> Case:
+            name, why, source = headed(program)
+            if self.head:
+                headers = "".join(lines for word, lines in _HEADERS.items() if word in source)
+                source = f"{headers}{self.head} {{\n{source}\n}}"
+            return _case(name, why, source, self, finds)
+
+        return make
 
 
 def launch(grid: Shape, block: Shape, *args: object, shared: int = 0) -> Launch:
-    """As ``kernel<<<grid, block, shared>>>(args)``."""
+    """As ``kernel<<<grid, block, shared>>>(args)``, for the kernels of a source."""
     return Launch(grid, block, args, shared)
+
+
+def kernel(name: str, grid: Shape, block: Shape, /, shared: int = 0, **args: object) -> Launch:
+    """The same for a kernel of which the program is the body: its parameters are those arguments."""
+    parameters = ", ".join(f"{_type(value)} {arg}" for arg, value in args.items())
+    head = f"__global__ void {name}({parameters})"
+    return Launch(grid, block, [*args.values()], shared, head)
 
 
 @dataclass(frozen=True)
@@ -187,32 +210,6 @@ def raw(size: int) -> np.ndarray:
     return np.ones(size, np.uint8)
 
 
-def bug(launch: Launch, finds: str) -> Callable[[str], Case]:
-    """A program in CUDA C with a mistake. Its kernels are launched in order, with the same arguments."""
-    return lambda program: _case(*headed(program), launch, finds)
-
-
-def sound(launch: Launch) -> Callable[[str], Case]:
-    """A program in CUDA C that is right, and looks as if it were not."""
-    return lambda program: _case(*headed(program), launch)
-
-
-def bug_in(
-    name: str, finds: str, grid: Shape, block: Shape, /, shared: int = 0, **args: object
-) -> Callable[[str], Case]:
-    """A program with a mistake, of one kernel, told by its body: its parameters are those arguments."""
-    return lambda body: _of_body(
-        name, body, finds, Launch(grid, block, [*args.values()], shared), args
-    )
-
-
-def sound_in(
-    name: str, grid: Shape, block: Shape, /, shared: int = 0, **args: object
-) -> Callable[[str], Case]:
-    """The same for a program that is right."""
-    return bug_in(name, "", grid, block, shared, **args)
-
-
 def headed(program: str) -> tuple[str, str, str]:
     """Its name and its reason, which the first two lines tell, and the rest."""
     name, why, *source = program.strip("\n").split("\n")
@@ -229,14 +226,6 @@ def _case(name: str, why: str, source: str, launch: Launch, finds: str = "") -> 
     case = Case(name, source, _launches(source, launch), *expected(finds), why, launch=launch)
     assert bool(case.marked) == bool(finds), f"{name!r} has a mistake and no mark, or the reverse"
     return case
-
-
-def _of_body(name: str, program: str, finds: str, launch: Launch, args: dict[str, object]) -> Case:
-    title, why, body = headed(program)
-    parameters = ", ".join(f"{_type(value)} {arg}" for arg, value in args.items())
-    headers = "".join(lines for word, lines in _HEADERS.items() if word in body)
-    source = f"{headers}__global__ void {name}({parameters}) {{\n{body}\n}}"
-    return _case(title, why, source, launch, finds)
 
 
 def _type(arg: object) -> str:
@@ -263,7 +252,7 @@ def cases_of(module: object) -> list[Case]:
 
 
 def _launches(source: str, launch: Launch) -> Callable[[], None]:
-    grid, block, args, shared = launch
+    grid, block, args, shared, _ = launch
 
     def run() -> None:
         device = simgpu.Device()

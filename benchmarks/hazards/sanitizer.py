@@ -48,7 +48,7 @@ def run(case: Case) -> None:
     import cupy
 
     assert case.launch is not None
-    grid, block, args, shared = case.launch
+    grid, block, args, shared, _ = case.launch
 
     def moved(arg: object) -> object:
         if isinstance(arg, Empty):

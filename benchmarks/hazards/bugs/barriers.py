@@ -1,10 +1,10 @@
 """Bugs of barriers: missing, misplaced, too small, or not reached by everybody."""
 
-from benchmarks.hazards.case import Empty, bug_in, floats, ints
+from benchmarks.hazards.case import Empty, floats, ints, kernel
 from benchmarks.hazards.sound.barriers import SCAN, SORT
 
-PRODUCT = bug_in(
-    "matmul", "Race: ta|tb", 1, (8, 8), a=floats(128), b=floats(128), c=Empty(64), n=16
+PRODUCT = kernel("matmul", 1, (8, 8), a=floats(128), b=floats(128), c=Empty(64), n=16).bug(
+    "Race: ta|tb"
 )(r"""
 // tiles of a product, overwritten too early
 // without a second barrier fast threads load the next tile while slow ones read this one
@@ -20,7 +20,7 @@ PRODUCT = bug_in(
     c[y * 8 + x] = sum;
 """)
 
-REVERSED = bug_in("reverse", "Early: tile", 1, 64, x=floats(64), y=Empty(64))(r"""
+REVERSED = kernel("reverse", 1, 64, x=floats(64), y=Empty(64)).bug("Early: tile")(r"""
 // barrier of a warp for a block of two
 // __syncwarp() knows nothing of the other warp
     __shared__ float tile[64];
@@ -31,7 +31,7 @@ REVERSED = bug_in("reverse", "Early: tile", 1, 64, x=floats(64), y=Empty(64))(r"
 """)
 
 CASES = [
-    bug_in("reverse", "Early: tile", 2, 64, x=floats(128), y=Empty(128))(r"""
+    kernel("reverse", 2, 64, x=floats(128), y=Empty(128)).bug("Early: tile")(r"""
 // tile reversed without a barrier
 // a thread reads what another one may not have written yet
     __shared__ float tile[64];
@@ -39,7 +39,7 @@ CASES = [
     tile[t] = x[base + t];  // <- bug
     y[base + t] = tile[63 - t];  // <- bug
 """),
-    bug_in("block_sum", "Race: part", 1, 128, x=floats(128), y=Empty(1))(r"""
+    kernel("block_sum", 1, 128, x=floats(128), y=Empty(1)).bug("Race: part")(r"""
 // reduction whose barrier is behind the loop
 // each step reads what the step before wrote
     __shared__ float part[128];
@@ -52,7 +52,7 @@ CASES = [
     __syncthreads();
     if (t == 0) *y = part[0];
 """),
-    bug_in("block_sum", "Barrier: syncthreads|barrier", 1, 64, x=floats(64), y=Empty(1))(r"""
+    kernel("block_sum", 1, 64, x=floats(64), y=Empty(1)).bug("Barrier: barrier")(r"""
 // reduction whose barrier is inside of the if
 // only some threads of a warp reach it
     __shared__ float part[64];
@@ -67,7 +67,7 @@ CASES = [
     }
     if (t == 0) *y = part[0];
 """),
-    bug_in("fold", "Barrier: syncthreads|barrier", 1, 32, x=floats(32), y=Empty(32))(r"""
+    kernel("fold", 1, 32, x=floats(32), y=Empty(32)).bug("Barrier: barrier")(r"""
 // barrier for half of a warp
 // lanes 16 to 31 never come to the first barrier
     __shared__ float s[32];
@@ -80,7 +80,7 @@ CASES = [
     __syncthreads();
     y[t] = s[t % 16];
 """),
-    bug_in("exchange", "Barrier: syncthreads|barrier", 1, 64, x=floats(64), y=Empty(64))(r"""
+    kernel("exchange", 1, 64, x=floats(64), y=Empty(64)).bug("Barrier: barrier")(r"""
 // odd and even threads at different barriers
 // __syncthreads() stands where lanes of one warp part: all have to come to the same one
     __shared__ float s[64];
@@ -95,14 +95,8 @@ CASES = [
         y[t] = s[t - 1];
     }
 """),
-    bug_in(
-        "mirror",
-        "Barrier UninitialisedRead: tile|syncthreads|barrier",
-        2,
-        64,
-        x=floats(100),
-        y=Empty(100),
-        n=100,
+    kernel("mirror", 2, 64, x=floats(100), y=Empty(100), n=100).bug(
+        "Barrier UninitialisedRead: tile|barrier"
     )(r"""
 // threads beyond n return, and owe the tile an element
 // whoever returns never loads its element nor comes to the barrier
@@ -114,7 +108,7 @@ CASES = [
     y[i] = tile[63 - t];  // <- bug
 """),
     # The first version had one barrier in its loop and was a race as well, which was found first, and rightly.
-    bug_in("rounds", "Barrier: syncthreads|barrier", 1, 64, x=floats(100), y=Empty(64), n=100)(r"""
+    kernel("rounds", 1, 64, x=floats(100), y=Empty(64), n=100).bug("Barrier: barrier")(r"""
 // loop that some threads leave before others
 // 36 threads go round twice, the others once
     __shared__ float s[64];
@@ -129,7 +123,7 @@ CASES = [
     __syncthreads();
     y[t] = sum + s[0];
 """),
-    bug_in("relax", "Barrier: syncthreads|barrier", 1, 32, x=floats(32), y=Empty(32), steps=4)(r"""
+    kernel("relax", 1, 32, x=floats(32), y=Empty(32), steps=4).bug("Barrier: barrier")(r"""
 // break before the barrier
 // each thread decides for itself when to leave
     __shared__ float s[32];
@@ -153,7 +147,7 @@ CASES = [
 +        for (int j = 0; j < 8; j++) sum += ta[y][j] * tb[j][x];  // <- bug
 -        for (int j = 0; j < 8; j++) sum += ta[y][j] * tb[j][x];  // <- bug
 """),
-    bug_in("add_offset", "Early: offset", 2, 64, offsets=floats(2), y=Empty(128))(r"""
+    kernel("add_offset", 2, 64, offsets=floats(2), y=Empty(128)).bug("Early: offset")(r"""
 // value of thread 0 without a barrier
 // nothing makes the others wait for thread 0
     __shared__ float offset;
@@ -161,7 +155,7 @@ CASES = [
     y[blockIdx.x * blockDim.x + threadIdx.x] = offset;  // <- bug
 """),
     REVERSED,
-    bug_in("scan", "Race: s", 1, 64, x=floats(64), y=Empty(64))(r"""
+    kernel("scan", 1, 64, x=floats(64), y=Empty(64)).bug("Race: s")(r"""
 // scan in place with one barrier a step
 // reading s[t - by] and writing s[t] need a barrier between them
     __shared__ float s[64];
@@ -189,7 +183,9 @@ CASES = [
 -    __syncwarp();
 +    __threadfence_block();
 """),
-    bug_in("count_rounds", "Race: count", 1, 64, x=ints(128), y=Empty(64, "int32"), rounds=2)(r"""
+    kernel("count_rounds", 1, 64, x=ints(128), y=Empty(64, "int32"), rounds=2).bug(
+        "Race: count"
+    )(r"""
 // counter reset while others still read it
 // between reading the count and its reset there is no barrier
     __shared__ int count;
@@ -203,7 +199,7 @@ CASES = [
     }
     y[threadIdx.x] = total;
 """),
-    bug_in("steps", "Barrier: syncthreads|barrier", 1, 32, x=floats(64), y=Empty(32), n=2)(r"""
+    kernel("steps", 1, 32, x=floats(64), y=Empty(32), n=2).bug("Barrier: barrier")(r"""
 // continue past the barrier
 // lanes with small values go on without the others
     __shared__ float s[32];
@@ -219,9 +215,7 @@ CASES = [
     }
     y[t] = sum;
 """),
-    bug_in(
-        "count", "Barrier: syncthreads|barrier", 1, 64, x=floats(50), y=Empty(64, "int32"), n=50
-    )(r"""
+    kernel("count", 1, 64, x=floats(50), y=Empty(64, "int32"), n=50).bug("Barrier: barrier")(r"""
 // count of the block inside of an if
 // __syncthreads_count() is a barrier, and 14 threads don't come
     int i = threadIdx.x, positive = 0;
@@ -231,7 +225,7 @@ CASES = [
     __syncthreads();
     y[i] = positive;
 """),
-    bug_in("two_steps", "Early: a", 2, 32, x=floats(64), a=Empty(64), y=Empty(64), n=64)(r"""
+    kernel("two_steps", 2, 32, x=floats(64), a=Empty(64), y=Empty(64), n=64).bug("Early: a")(r"""
 // barrier of a block between blocks
 // __syncthreads() doesn't wait for other blocks; it takes a second kernel or a grid's barrier
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -259,9 +253,7 @@ CASES = [
 -    __syncwarp();
 +    group.sync();
 """),
-    bug_in(
-        "any_large", "Barrier: syncthreads|barrier", 1, 64, x=floats(64), y=Empty(64, "int32")
-    )(r"""
+    kernel("any_large", 1, 64, x=floats(64), y=Empty(64, "int32")).bug("Barrier: barrier")(r"""
 // vote of the block behind &&
 // && spares the threads with small values the barrier
     int t = threadIdx.x, found = 0;
@@ -271,9 +263,7 @@ CASES = [
     __syncthreads();
     y[t] = found;
 """),
-    bug_in(
-        "two_stages", "Barrier Early: b|syncthreads|barrier", 1, 64, x=floats(64), y=Empty(64)
-    )(r"""
+    kernel("two_stages", 1, 64, x=floats(64), y=Empty(64)).bug("Barrier Early: b|barrier")(r"""
 // warp 0 goes through one barrier more
 // the second warp's only barrier meets the first one of warp 0
     __shared__ float a[64], b[64];
@@ -287,7 +277,7 @@ CASES = [
     __syncthreads();  // <- bug
     y[t] = b[t];  // <- bug
 """),
-    bug_in("normalise", "Race: part", 1, 64, x=floats(64, 1))(r"""
+    kernel("normalise", 1, 64, x=floats(64, 1)).bug("Race: part")(r"""
 // result handed round without a barrier
 // the others divide by what thread 0 may not have stored yet
     __shared__ float part[64];
@@ -301,7 +291,7 @@ CASES = [
     }
     x[t] /= part[0];  // <- bug
 """),
-    bug_in("phases", "Race: room", 1, 64, x=floats(64), y=Empty(64, "int32"), shared=256)(r"""
+    kernel("phases", 1, 64, x=floats(64), y=Empty(64, "int32"), shared=256).bug("Race: room")(r"""
 // shared memory used again as another type
 // the second phase overwrites what others still read
     extern __shared__ float room[];
@@ -314,7 +304,7 @@ CASES = [
     __syncthreads();
     y[t] = order[t];
 """),
-    bug_in("transpose", "Early: tile", 1, (16, 16), given=floats(256), out=Empty(256))(r"""
+    kernel("transpose", 1, (16, 16), given=floats(256), out=Empty(256)).bug("Early: tile")(r"""
 // barrier above the store that it is for
 // the barrier stands before the store and not between it and the read
     __shared__ float tile[16][17];
@@ -324,7 +314,7 @@ CASES = [
     tile[y][x] = v;  // <- bug
     out[y * 16 + x] = tile[x][y];  // <- bug
 """),
-    bug_in("step", "Deadlock Barrier: grid|block|wait", 2, 32, x=floats(64))(r"""
+    kernel("step", 2, 32, x=floats(64)).bug("Deadlock Barrier: grid|block|wait")(r"""
 // barrier of the grid that one block calls
 // the other block never comes
     int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,6 +1,6 @@
 """Bugs of fences: data handed to another block with a fence missing, misplaced, or of a wrong order."""
 
-from benchmarks.hazards.case import Empty, bug, bug_in, floats, ints, launch
+from benchmarks.hazards.case import Empty, floats, ints, kernel, launch
 from benchmarks.hazards.sound.fences import (
     CHAIN,
     FROM_BLOCK_TO_BLOCK,
@@ -110,7 +110,7 @@ CASES = [
 +        *data = 43.0f;  // <- bug
          *y = *data;  // <- bug
 """),
-    bug(launch(2, 1, Empty(1), ints(1, 0), Empty(1)), finds="Early: data")(r"""
+    launch(2, 1, Empty(1), ints(1, 0), Empty(1)).bug("Early: data")(r"""
 // volatile data and flag without a fence
 // volatile accesses of different words may be seen in any order by another block
 __global__ void pass_on(volatile float* data, volatile int* flag, float* y) {
@@ -160,15 +160,8 @@ __global__ void pass_on(volatile float* data, volatile int* flag, float* y) {
      int before = atomicAdd(arrived, 1);  // <- bug
          for (int b = 0; b < gridDim.x; b++) sum += parts[b];  // <- bug
 """),
-    bug_in(
-        "sum_all",
-        "Race: parts",
-        4,
-        32,
-        x=floats(4),
-        parts=Empty(4),
-        arrived=ints(1, 0),
-        y=floats(1, 0),
+    kernel("sum_all", 4, 32, x=floats(4), parts=Empty(4), arrived=ints(1, 0), y=floats(1, 0)).bug(
+        "Race: parts"
     )(r"""
 // last block with the fence behind the arrival
 // one fence behind the counter doesn't release what came before it
@@ -193,15 +186,8 @@ __global__ void pass_on(volatile float* data, volatile int* flag, float* y) {
 +    if (atomicAdd(arrived, 1) == gridDim.x - 1) {
          for (int b = 0; b < gridDim.x; b++) sum += parts[b];  // <- bug
 """),
-    bug_in(
-        "sum_all",
-        "Early: rows",
-        2,
-        64,
-        x=floats(64),
-        rows=Empty(128),
-        arrived=ints(1, 0),
-        y=Empty(1),
+    kernel("sum_all", 2, 64, x=floats(64), rows=Empty(128), arrived=ints(1, 0), y=Empty(1)).bug(
+        "Early: rows"
     )(r"""
 // thread 0 announces what the block may not have written
 // a __syncthreads() is missing before thread 0's fence
@@ -226,8 +212,8 @@ __global__ void pass_on(volatile float* data, volatile int* flag, float* y) {
 -        y[t] = data[63 - t];
 +        y[t] = data[t];  // <- bug
 """),
-    bug_in(
-        "queue", "Early: slots", 2, 1, x=floats(1, 7), slots=Empty(4), head=ints(1, 0), y=Empty(1)
+    kernel("queue", 2, 1, x=floats(1, 7), slots=Empty(4), head=ints(1, 0), y=Empty(1)).bug(
+        "Early: slots"
     )(r"""
 // slot counted before it is filled
 // the counter that reserves a slot also announces it, before it is filled
@@ -241,7 +227,7 @@ __global__ void pass_on(volatile float* data, volatile int* flag, float* y) {
         *y = slots[0];  // <- bug
     }
 """),
-    bug_in("two_steps", "Early: a", 2, 1, a=Empty(2), arrived=ints(1, 0), y=Empty(2))(r"""
+    kernel("two_steps", 2, 1, a=Empty(2), arrived=ints(1, 0), y=Empty(2)).bug("Early: a")(r"""
 // barrier of the grid by hand, without fences
 // waiting for a counter orders nothing else
     a[blockIdx.x] = blockIdx.x;  // <- bug

@@ -1,6 +1,6 @@
 """Bugs of memory: out of bounds, not initialised, freed, misaligned, and threads that race for an element."""
 
-from benchmarks.hazards.case import Empty, Freed, Table, bug, bug_in, floats, ints, launch, raw
+from benchmarks.hazards.case import Empty, Freed, Table, floats, ints, kernel, launch, raw
 from benchmarks.hazards.sound.memory import CARVED, COPY
 
 CASES = [
@@ -10,7 +10,7 @@ CASES = [
 -    if (i >= n) return;
      y[i] = x[i];  // <- bug
 """),
-    bug_in("scale", "OutOfBounds: x 100", 2, 64, x=floats(100), a=2.0, n=100)(r"""
+    kernel("scale", 2, 64, x=floats(100), a=2.0, n=100).bug("OutOfBounds: x 100")(r"""
 // guard that lets n in
 // <= where < is meant
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -18,7 +18,7 @@ CASES = [
         x[i] *= a;  // <- bug
     }
 """),
-    bug_in("difference", "OutOfBounds: x -1", 1, 64, x=floats(64), d=Empty(64), n=64)(r"""
+    kernel("difference", 1, 64, x=floats(64), d=Empty(64), n=64).bug("OutOfBounds: x -1")(r"""
 // left neighbour of the first element
 // thread 0 reads x[-1]
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -26,7 +26,7 @@ CASES = [
         d[i] = x[i] - x[i - 1];  // <- bug
     }
 """),
-    bug_in("smooth", "OutOfBounds: given 64", 2, 32, given=floats(64), out=Empty(64), n=64)(r"""
+    kernel("smooth", 2, 32, given=floats(64), out=Empty(64), n=64).bug("OutOfBounds: given 64")(r"""
 // stencil over the right edge
 // the guard keeps the first element out, and not the last
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -36,16 +36,15 @@ CASES = [
         out[i] = 0.5f * given[i] + 0.25f * (left + right);
     }
 """),
-    bug_in(
+    kernel(
         "transpose",
-        "OutOfBounds: out",
         (3, 2),
         (16, 16),
         given=floats(40 * 20),
         out=Empty(40 * 20),
         width=40,
         height=20,
-    )(r"""
+    ).bug("OutOfBounds: out")(r"""
 // transpose with the input's stride
 // a row of the result has `height` elements, not `width`
     int x = blockIdx.x * blockDim.x + threadIdx.x;
@@ -54,7 +53,7 @@ CASES = [
         out[x * width + y] = given[y * width + x];  // <- bug
     }
 """),
-    bug(launch(1, 64, Empty(128), 512), finds="OutOfBounds: x 128")(r"""
+    launch(1, 64, Empty(128), 512).bug("OutOfBounds: x 128")(r"""
 // bytes taken for elements
 // the loop counts bytes, the index counts floats
 __global__ void clear(float* x, unsigned int bytes) {
@@ -64,7 +63,9 @@ __global__ void clear(float* x, unsigned int bytes) {
     }
 }
 """),
-    bug_in("histogram", "OutOfBounds: bins", 4, 64, values=ints(256), bins=ints(64, 0), n=256)(r"""
+    kernel("histogram", 4, 64, values=ints(256), bins=ints(64, 0), n=256).bug(
+        "OutOfBounds: bins"
+    )(r"""
 // histogram of values that have no bin
 // values reach 255, and there are 64 bins
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -72,7 +73,7 @@ __global__ void clear(float* x, unsigned int bytes) {
         atomicAdd(&bins[values[i]], 1);  // <- bug
     }
 """),
-    bug_in("average3", "OutOfBounds: tile 64", 2, 64, x=floats(128), y=Empty(128), n=128)(r"""
+    kernel("average3", 2, 64, x=floats(128), y=Empty(128), n=128).bug("OutOfBounds: tile 64")(r"""
 // tile without room for its halo
 // 64 elements and one of halo need 65 places
     __shared__ float tile[64];
@@ -83,7 +84,7 @@ __global__ void clear(float* x, unsigned int bytes) {
     __syncthreads();
     y[i] = 0.5f * (tile[t] + tile[t - 1]);
 """),
-    bug(launch(2, 128, floats(256), Empty(2)), finds="OutOfBounds: part 64")(r"""
+    launch(2, 128, floats(256), Empty(2)).bug("OutOfBounds: part 64")(r"""
 // launched with a larger block than the shared array
 // BLOCK says 64, the launch 128
 #define BLOCK 64
@@ -99,7 +100,7 @@ __global__ void block_sum(const float* x, float* sums) {
     if (t == 0) sums[blockIdx.x] = part[0];
 }
 """),
-    bug_in("best_of_four", "OutOfBounds: best 4", 1, 32, x=floats(32), y=Empty(32), n=32)(r"""
+    kernel("best_of_four", 1, 32, x=floats(32), y=Empty(32), n=32).bug("OutOfBounds: best 4")(r"""
 // one step too far in a local array
 // <= 4 for an array of four
     int i = threadIdx.x;
@@ -111,13 +112,13 @@ __global__ void block_sum(const float* x, float* sums) {
     for (int k = 1; k < 4; k++) most = fmaxf(most, best[k]);
     y[i] = most;
 """),
-    bug_in("reverse", "OutOfBounds: y 64", 1, 64, x=floats(64), y=Empty(64), n=64)(r"""
+    kernel("reverse", 1, 64, x=floats(64), y=Empty(64), n=64).bug("OutOfBounds: y 64")(r"""
 // reversal that begins at n
 // the mirror of 0 is n - 1
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) y[n - i] = x[i];  // <- bug
 """),
-    bug(launch(1, 64, floats(64), Empty(64), 64, 3), finds="OutOfBounds: x")(r"""
+    launch(1, 64, floats(64), Empty(64), 64, 3).bug("OutOfBounds: x")(r"""
 // unsigned index below zero
 // an unsigned number is never below zero: it wraps round
 __global__ void shift(const float* x, float* y, unsigned int n, unsigned int by) {
@@ -127,8 +128,8 @@ __global__ void shift(const float* x, float* y, unsigned int n, unsigned int by)
     y[i] = from >= 0 ? x[from] : 0.0f;  // <- bug
 }
 """),
-    bug_in(
-        "tile_copy", "OutOfBounds: tile", 1, (16, 32), given=floats(512), out=Empty(512), width=16
+    kernel("tile_copy", 1, (16, 32), given=floats(512), out=Empty(512), width=16).bug(
+        "OutOfBounds: tile"
     )(r"""
 // block higher than the tile
 // 32 rows of threads, 16 rows of tile
@@ -138,7 +139,7 @@ __global__ void shift(const float* x, float* y, unsigned int n, unsigned int by)
     __syncthreads();
     out[y * width + x] = tile[y][x];
 """),
-    bug_in("pipeline", "OutOfBounds: buffer", 1, 32, x=floats(96), y=Empty(32), steps=3)(r"""
+    kernel("pipeline", 1, 32, x=floats(96), y=Empty(32), steps=3).bug("OutOfBounds: buffer")(r"""
 // third phase of a double buffer
 // the phase is step % 2
     __shared__ float buffer[2][32];
@@ -152,7 +153,7 @@ __global__ void shift(const float* x, float* y, unsigned int n, unsigned int by)
     }
     y[t] = sum;
 """),
-    bug(launch(1, 64, floats(64), 64, None), finds="OutOfBounds: null|none|0x0|address")(r"""
+    launch(1, 64, floats(64), 64, None).bug("OutOfBounds: null|none|0x0|address")(r"""
 // optional output that was left out
 // the caller passed a null pointer
 __global__ void count_positive(const float* x, int n, int* count) {
@@ -162,14 +163,8 @@ __global__ void count_positive(const float* x, int n, int* count) {
     if (i == 0) *count = all;  // <- bug
 }
 """),
-    bug_in(
-        "row_sums",
-        "OutOfBounds: null|none|address",
-        1,
-        3,
-        rows=Table((floats(8), None, floats(8))),
-        sums=Empty(3),
-        width=8,
+    kernel("row_sums", 1, 3, rows=Table((floats(8), None, floats(8))), sums=Empty(3), width=8).bug(
+        "OutOfBounds: null|none|address"
     )(r"""
 // missing row in a table of rows
 // the second row is a null pointer
@@ -178,14 +173,8 @@ __global__ void count_positive(const float* x, int n, int* count) {
     for (int k = 0; k < width; k++) sum += rows[r][k];  // <- bug
     sums[r] = sum;
 """),
-    bug_in(
-        "add_rows",
-        "OutOfBounds: free|nothing",
-        1,
-        32,
-        rows=Table((floats(32), Freed(32))),
-        sum=Empty(32),
-        n=32,
+    kernel("add_rows", 1, 32, rows=Table((floats(32), Freed(32))), sum=Empty(32), n=32).bug(
+        "OutOfBounds: free|nothing"
     )(r"""
 // row that was freed
 // the second row was freed while the table kept its address
@@ -194,7 +183,7 @@ __global__ void count_positive(const float* x, int n, int* count) {
         sum[i] = rows[0][i] + rows[1][i];  // <- bug
     }
 """),
-    bug(launch(1, 32, floats(32), Empty(32)), finds="OutOfBounds UninitialisedRead: local|p")(r"""
+    launch(1, 32, floats(32), Empty(32)).bug("OutOfBounds UninitialisedRead: local|p")(r"""
 // pointer to a variable that is gone
 // `local` ends with the function that it is in
 __device__ float* scratch(float value) {
@@ -207,9 +196,8 @@ __global__ void use_scratch(const float* x, float* y) {
     y[i] = p[1];  // <- bug
 }
 """),
-    bug(
-        launch(1, 32, floats(32), Empty(32), Table((None,))),
-        finds="OutOfBounds UninitialisedRead: shared|where|address",
+    launch(1, 32, floats(32), Empty(32), Table((None,))).bug(
+        "OutOfBounds UninitialisedRead: shared|where|address"
     )(r"""
 // address of shared memory kept for the next kernel
 // shared memory lives as long as its block
@@ -223,8 +211,8 @@ __global__ void apply(const float* x, float* y, float** where) {
     y[threadIdx.x] = where[0][threadIdx.x];  // <- bug
 }
 """),
-    bug_in(
-        "count_even", "UninitialisedRead: even", 2, 64, x=ints(128), counts=Empty(2, "int32")
+    kernel("count_even", 2, 64, x=ints(128), counts=Empty(2, "int32")).bug(
+        "UninitialisedRead: even"
     )(r"""
 // shared counter that starts anywhere
 // nobody sets the counter to zero
@@ -235,8 +223,8 @@ __global__ void apply(const float* x, float* y, float** where) {
     __syncthreads();
     if (threadIdx.x == 0) counts[blockIdx.x] = even;
 """),
-    bug_in(
-        "dot_rows", "UninitialisedRead: sum", 1, 16, a=floats(128), b=floats(8), y=Empty(16), k=8
+    kernel("dot_rows", 1, 16, a=floats(128), b=floats(8), y=Empty(16), k=8).bug(
+        "UninitialisedRead: sum"
     )(r"""
 // sum that starts anywhere
 // `sum` is not set to zero
@@ -247,8 +235,8 @@ __global__ void apply(const float* x, float* y, float** where) {
     }
     y[row] = sum;
 """),
-    bug_in(
-        "accumulate", "UninitialisedRead: total", 1, 64, x=floats(50), total=Empty(50), n=50
+    kernel("accumulate", 1, 64, x=floats(50), total=Empty(50), n=50).bug(
+        "UninitialisedRead: total"
     )(r"""
 // accumulate into a fresh allocation
 // the array was allocated and never cleared
@@ -257,7 +245,7 @@ __global__ void apply(const float* x, float* y, float** where) {
         total[i] += x[i];  // <- bug
     }
 """),
-    bug(launch(1, 64, Empty(64), Empty(64), 64), finds="UninitialisedRead: a")(r"""
+    launch(1, 64, Empty(64), Empty(64), 64).bug("UninitialisedRead: a")(r"""
 // half of the array is never written
 // the first kernel writes the even elements only
 __global__ void produce(float* a, float* b, int n) {
@@ -269,8 +257,8 @@ __global__ void consume(float* a, float* b, int n) {
     if (i < n) b[i] = a[i] + 1.0f;  // <- bug
 }
 """),
-    bug_in(
-        "polynomial", "UninitialisedRead: coefficients", 1, 32, x=floats(32), y=Empty(32), c=1.0
+    kernel("polynomial", 1, 32, x=floats(32), y=Empty(32), c=1.0).bug(
+        "UninitialisedRead: coefficients"
     )(r"""
 // last coefficient is never set
 // three of four are set
@@ -283,7 +271,7 @@ __global__ void consume(float* a, float* b, int n) {
     }
     y[i] = sum;
 """),
-    bug_in("sum_of_warps", "UninitialisedRead: sums", 1, 64, x=floats(64), y=Empty(1))(r"""
+    kernel("sum_of_warps", 1, 64, x=floats(64), y=Empty(1)).bug("UninitialisedRead: sums")(r"""
 // warps that are not there left no sums
 // 64 threads are two warps, and eight sums are added
     __shared__ float sums[8];
@@ -298,7 +286,7 @@ __global__ void consume(float* a, float* b, int n) {
         *y = all;
     }
 """),
-    bug(launch(1, 32, floats(32), floats(32), Empty(32)), finds="UninitialisedRead: mass|one")(r"""
+    launch(1, 32, floats(32), floats(32), Empty(32)).bug("UninitialisedRead: mass|one")(r"""
 // field that the constructor forgot
 // `mass` is never set
 struct Particle { float x, v, mass; };
@@ -310,7 +298,7 @@ __global__ void momentum(const float* x, const float* v, float* p) {
     p[i] = one.v * one.mass;  // <- bug
 }
 """),
-    bug_in("safe_log", "UninitialisedRead: v", 1, 32, x=floats(32), y=Empty(32), n=32)(r"""
+    kernel("safe_log", 1, 32, x=floats(32), y=Empty(32), n=32).bug("UninitialisedRead: v")(r"""
 // value that is set on one path
 // where x is 0, nobody sets v
     int i = threadIdx.x;
@@ -321,7 +309,7 @@ __global__ void momentum(const float* x, const float* v, float* p) {
     }
     y[i] = v;  // <- bug
 """),
-    bug_in("sum4", "Misaligned: 16", 1, 16, x=floats(65), y=Empty(16), n=65)(r"""
+    kernel("sum4", 1, 16, x=floats(65), y=Empty(16), n=65).bug("Misaligned: 16")(r"""
 // vector load off by one float
 // a float4 lies at a multiple of 16 bytes
     int i = threadIdx.x;
@@ -330,7 +318,9 @@ __global__ void momentum(const float* x, const float* v, float* p) {
         y[i] = v.x + v.y + v.z + v.w;
     }
 """),
-    bug_in("read_records", "Misaligned: 4", 1, 8, bytes=raw(40), out=Empty(8, "int32"), size=5)(r"""
+    kernel("read_records", 1, 8, bytes=raw(40), out=Empty(8, "int32"), size=5).bug(
+        "Misaligned: 4"
+    )(r"""
 // number behind an odd header
 // an int lies at a multiple of 4 bytes; take it byte by byte
     int i = threadIdx.x;
@@ -346,7 +336,7 @@ __global__ void momentum(const float* x, const float* v, float* p) {
 +    double* values = (double*)(room + flags * sizeof(int));
      values[t] = x[t];  // <- bug
 """),
-    bug_in("shift_left", "Race: x", 2, 64, x=floats(128), n=128)(r"""
+    kernel("shift_left", 2, 64, x=floats(128), n=128).bug("Race: x")(r"""
 // shift in place
 // a thread reads what its neighbour overwrites
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -354,7 +344,7 @@ __global__ void momentum(const float* x, const float* v, float* p) {
         x[i] = x[i + 1];  // <- bug
     }
 """),
-    bug_in("histogram16", "Race: bins", 2, 64, x=ints(128), bins=ints(16, 0), n=128)(r"""
+    kernel("histogram16", 2, 64, x=ints(128), bins=ints(16, 0), n=128).bug("Race: bins")(r"""
 // histogram without atomics
 // two threads add to one bin at once
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -362,14 +352,14 @@ __global__ void momentum(const float* x, const float* v, float* p) {
         bins[x[i] % 16]++;  // <- bug
     }
 """),
-    bug_in("total", "Race: sum", 4, 1, x=floats(64), sum=floats(1, 0), chunk=16)(r"""
+    kernel("total", 4, 1, x=floats(64), sum=floats(1, 0), chunk=16).bug("Race: sum")(r"""
 // sum of blocks without atomics
 // four blocks read and write one sum
     float mine = 0.0f;
     for (int k = 0; k < chunk; k++) mine += x[blockIdx.x * chunk + k];
     *sum += mine;  // <- bug
 """),
-    bug_in("square", "Race: y", 2, 64, x=floats(128), y=Empty(128), n=128)(r"""
+    kernel("square", 2, 64, x=floats(128), y=Empty(128), n=128).bug("Race: y")(r"""
 // output index without the block
 // both blocks write the first 64 elements
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -377,7 +367,7 @@ __global__ void momentum(const float* x, const float* v, float* p) {
         y[threadIdx.x] = x[i] * x[i];  // <- bug
     }
 """),
-    bug_in("fill_chunks", "Race: owner", 1, 32, owner=Empty(256, "int32"), n=256)(r"""
+    kernel("fill_chunks", 1, 32, owner=Empty(256, "int32"), n=256).bug("Race: owner")(r"""
 // chunks that overlap by one
 // a chunk's last element is the next one's first
     int threads = gridDim.x * blockDim.x;
@@ -387,15 +377,8 @@ __global__ void momentum(const float* x, const float* v, float* p) {
         owner[k] = t;  // <- bug
     }
 """),
-    bug_in(
-        "swap_halves",
-        "Race: room|a|b",
-        1,
-        64,
-        x=floats(64),
-        w=floats(64),
-        y=Empty(64),
-        shared=64 * 4 * 2,
+    kernel("swap_halves", 1, 64, x=floats(64), w=floats(64), y=Empty(64), shared=64 * 4 * 2).bug(
+        "Race: room|a|b"
     )(r"""
 // two halves of shared memory that overlap
 // `b` begins in the middle of `a`
@@ -408,13 +391,13 @@ __global__ void momentum(const float* x, const float* v, float* p) {
     __syncthreads();
     y[t] = a[t] * b[blockDim.x - 1 - t];
 """),
-    bug_in("pack", "Race: y", 1, 32, x=floats(32), y=Empty(16), n=32)(r"""
+    kernel("pack", 1, 32, x=floats(32), y=Empty(16), n=32).bug("Race: y")(r"""
 // two lanes store into one element
 // which of two values stays is not defined
     int i = threadIdx.x;
     if (i < n) y[i / 2] = x[i];  // <- bug
 """),
-    bug_in("push", "Race: head", 2, 1, head=ints(1, -1), next=Empty(2, "int32"), n=2)(r"""
+    kernel("push", 2, 1, head=ints(1, -1), next=Empty(2, "int32"), n=2).bug("Race: head")(r"""
 // list with a head that everybody moves
 // reading the head and moving it has to be one atomicExch
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -423,7 +406,9 @@ __global__ void momentum(const float* x, const float* v, float* p) {
         *head = i;  // <- bug
     }
 """),
-    bug_in("take", "Race: used", 2, 32, x=floats(32), out=Empty(16), used=ints(1, 0), room=16)(r"""
+    kernel("take", 2, 32, x=floats(32), out=Empty(16), used=ints(1, 0), room=16).bug(
+        "Race: used"
+    )(r"""
 // plain read of a counter that others add to
 // the test reads the counter without an atomic while others add to it
     int i = threadIdx.x;

@@ -1,17 +1,11 @@
 """Bugs of scopes: atomics and fences that reach a block, between threads of two blocks."""
 
-from benchmarks.hazards.case import Empty, bug_in, floats, ints
+from benchmarks.hazards.case import Empty, floats, ints, kernel
 from benchmarks.hazards.sound.fences import LAST_BLOCK, RELEASED
 from benchmarks.hazards.sound.scopes import FENCES
 
-TWO_SCOPES = bug_in(
-    "pass_on",
-    "Early Deadlock: data|flag block",
-    2,
-    1,
-    data=Empty(1),
-    flag=ints(1, 0),
-    y=Empty(1),
+TWO_SCOPES = kernel("pass_on", 2, 1, data=Empty(1), flag=ints(1, 0), y=Empty(1)).bug(
+    "Early Deadlock: data|flag block"
 )(r"""
 // release of the block, acquire of the device
 // the store doesn't reach the reader's block
@@ -27,7 +21,7 @@ TWO_SCOPES = bug_in(
 """)
 
 CASES = [
-    bug_in("count", "Race: total block", 2, 32, x=floats(64), total=ints(1, 0), n=64)(r"""
+    kernel("count", 2, 32, x=floats(64), total=ints(1, 0), n=64).bug("Race: total block")(r"""
 // counter of the grid by atomics of a block
 // two blocks add, and _block is atomic for the threads of one
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -35,28 +29,28 @@ CASES = [
         atomicAdd_block(total, 1);  // <- bug
     }
 """),
-    bug_in("largest", "Race: best block", 4, 32, x=ints(128), best=ints(1, 0))(r"""
+    kernel("largest", 4, 32, x=ints(128), best=ints(1, 0)).bug("Race: best block")(r"""
 // maximum of the grid by atomics of a block
 // four blocks write one maximum
     atomicMax_block(best, x[blockIdx.x * blockDim.x + threadIdx.x]);  // <- bug
 """),
-    bug_in(
-        "mark", "Race: bits block", 2, 48, ids=ints(96), bits=ints(3, 0).astype("uint32"), n=96
+    kernel("mark", 2, 48, ids=ints(96), bits=ints(3, 0).astype("uint32"), n=96).bug(
+        "Race: bits block"
     )(r"""
 // bitmap by atomics of a block
 // a word's bits belong to two blocks
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) atomicOr_block(&bits[ids[i] / 32], 1u << (ids[i] % 32));  // <- bug
 """),
-    bug_in("histogram", "Race: bins block", 3, 32, x=ints(200), bins=ints(8, 0), n=200)(r"""
+    kernel("histogram", 3, 32, x=ints(200), bins=ints(8, 0), n=200).bug("Race: bins block")(r"""
 // global histogram by atomics of a block
 // the bins are the whole grid's
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
         atomicAdd_block(&bins[x[i] % 8], 1);  // <- bug
     }
 """),
-    bug_in(
-        "compact", "Race: used|out block", 2, 32, x=floats(64), out=Empty(128), used=ints(1, 0)
+    kernel("compact", 2, 32, x=floats(64), out=Empty(128), used=ints(1, 0)).bug(
+        "Race: used|out block"
     )(r"""
 // places given out by a counter of a block
 // two blocks may be given the same place
@@ -66,7 +60,7 @@ CASES = [
         out[slot] = v;  // <- bug
     }
 """),
-    bug_in("add", "Race: sum block", 2, 32, sum=ints(1, 0))(r"""
+    kernel("add", 2, 32, sum=ints(1, 0)).bug("Race: sum block")(r"""
 // some add for the block, some for the device
 // both sides of a pair of atomics have to reach the other
     if (blockIdx.x == 0) {
@@ -75,7 +69,9 @@ CASES = [
         atomicAdd(sum, 1);  // <- bug
     }
 """),
-    bug_in("add_under_lock", "Race: lock|sum block", 4, 32, lock=ints(1, 0), sum=ints(1, 0))(r"""
+    kernel("add_under_lock", 4, 32, lock=ints(1, 0), sum=ints(1, 0)).bug(
+        "Race: lock|sum block"
+    )(r"""
 // lock between blocks by atomics of a block
 // each block may find the lock open
     if (threadIdx.x != 0) return;
@@ -113,7 +109,9 @@ CASES = [
 +        __threadfence_block();  // <- bug
          *y = *data;  // <- bug
 """),
-    bug_in("pass_on", "Early: data block", 2, 1, data=Empty(1), flag=ints(1, 0), y=Empty(1))(r"""
+    kernel("pass_on", 2, 1, data=Empty(1), flag=ints(1, 0), y=Empty(1)).bug(
+        "Early: data block"
+    )(r"""
 // fences of a block on both sides
 // neither fence reaches the other block
     if (blockIdx.x == 0) {
@@ -126,14 +124,8 @@ CASES = [
         *y = *data;  // <- bug
     }
 """),
-    bug_in(
-        "pass_on",
-        "Early Deadlock: data|flag block",
-        2,
-        1,
-        data=Empty(1),
-        flag=ints(1, 0),
-        y=Empty(1),
+    kernel("pass_on", 2, 1, data=Empty(1), flag=ints(1, 0), y=Empty(1)).bug(
+        "Early Deadlock: data|flag block"
     )(r"""
 // atomics of a block as a flag between blocks
 // the flag itself stays within a block
@@ -147,13 +139,13 @@ CASES = [
         *y = *data;  // <- bug
     }
 """),
-    bug_in("count", "Race: total block", 2, 32, total=ints(1, 0))(r"""
+    kernel("count", 2, 32, total=ints(1, 0)).bug("Race: total block")(r"""
 // atomic_ref of block scope as a counter of the grid
 // thread_scope_block between two blocks
     cuda::atomic_ref<int, cuda::thread_scope_block> counter(*total);
     counter.fetch_add(1);  // <- bug
 """),
-    bug_in("largest", "Race: best block", 2, 32, x=ints(64), best=ints(1, 0))(r"""
+    kernel("largest", 2, 32, x=ints(64), best=ints(1, 0)).bug("Race: best block")(r"""
 // atomic_ref of block scope as a maximum of the grid
 // thread_scope_block between two blocks
     cuda::atomic_ref<int, cuda::thread_scope_block> b(*best);
@@ -187,20 +179,14 @@ CASES = [
 +        ready.store(1, cuda::memory_order_relaxed);
          *y = *data;  // <- bug
 """),
-    bug_in("count", "Race: total thread", 1, 64, total=ints(1, 0))(r"""
+    kernel("count", 1, 64, total=ints(1, 0)).bug("Race: total thread")(r"""
 // atomic_ref of thread scope among threads
 // thread_scope_thread is for one thread's own data
     cuda::atomic_ref<int, cuda::thread_scope_thread> counter(*total);
     counter.fetch_add(1);  // <- bug
 """),
-    bug_in(
-        "two_steps",
-        "Early Deadlock: a|arrived block",
-        2,
-        1,
-        a=Empty(2),
-        arrived=ints(1, 0),
-        y=Empty(2),
+    kernel("two_steps", 2, 1, a=Empty(2), arrived=ints(1, 0), y=Empty(2)).bug(
+        "Early Deadlock: a|arrived block"
     )(r"""
 // barrier of the grid by hand, of block scope
 // blocks wait for each other by what stays within a block
@@ -218,14 +204,14 @@ CASES = [
 +    __threadfence_block();  // <- bug
          for (int b = 0; b < gridDim.x; b++) sum += parts[b];  // <- bug
 """),
-    bug_in("once", "Race: taken|sum block", 2, 32, taken=ints(1, 0), sum=ints(1, 0))(r"""
+    kernel("once", 2, 32, taken=ints(1, 0), sum=ints(1, 0)).bug("Race: taken|sum block")(r"""
 // plain increments guarded by a flag of the block
 // both blocks may find 0 in `taken`
     if (threadIdx.x == 0 && atomicExch_block(taken, 1) == 0) {  // <- bug
         *sum = blockIdx.x + 1;  // <- bug
     }
 """),
-    bug_in("produce_consume", "Race: a", 2, 32, x=floats(32), a=floats(32, 0), y=Empty(32))(r"""
+    kernel("produce_consume", 2, 32, x=floats(32), a=floats(32, 0), y=Empty(32)).bug("Race: a")(r"""
 // barrier of the writer's block, nothing between blocks
 // each block waits at a barrier of its own
     int t = threadIdx.x;

@@ -1,10 +1,10 @@
 """Bugs of warps: lanes that aren't there, masks that are wrong, and hopes for lockstep."""
 
-from benchmarks.hazards.case import Empty, bug, bug_in, floats, ints, launch
+from benchmarks.hazards.case import Empty, floats, ints, kernel, launch
 from benchmarks.hazards.sound.warps import SCAN
 
 CASES = [
-    bug_in("warp_sum", "Race: s", 1, 32, x=floats(32), y=Empty(1))(r"""
+    kernel("warp_sum", 1, 32, x=floats(32), y=Empty(1)).bug("Race: s")(r"""
 // warp reduction in shared memory without barriers
 // lanes of a warp need not run in lockstep
     __shared__ float s[64];
@@ -16,7 +16,7 @@ CASES = [
     }
     if (t == 0) *y = s[0];
 """),
-    bug_in("block_sum", "Race: s", 1, 64, x=floats(64), y=Empty(1))(r"""
+    kernel("block_sum", 1, 64, x=floats(64), y=Empty(1)).bug("Race: s")(r"""
 // last warp unrolled, as in old samples
 // each step reads what another lane wrote, and no __syncwarp() orders them
     __shared__ float s[64];
@@ -32,7 +32,7 @@ CASES = [
         if (t < 1) *y = s[t] + s[t + 1];  // <- bug
     }
 """),
-    bug(launch(1, 64, floats(64), Empty(1)), finds="Race: s")(r"""
+    launch(1, 64, floats(64), Empty(1)).bug("Race: s")(r"""
 // volatile in place of __syncwarp
 // volatile keeps values out of registers, and makes no lane wait for another
 __device__ void last_warp(volatile float* s, int t) {
@@ -52,7 +52,7 @@ __global__ void block_sum(const float* x, float* y) {
     if (t == 0) *y = s[0];
 }
 """),
-    bug_in("fold", "Warp Deadlock: lane|shfl", 1, 32, x=floats(32), y=Empty(16))(r"""
+    kernel("fold", 1, 32, x=floats(32), y=Empty(16)).bug("Warp Deadlock: lane|shfl")(r"""
 // all 32 named where half of the warp comes
 // lanes 16 to 31 are in the mask, are read, and don't execute the shuffle
     int t = threadIdx.x;
@@ -62,7 +62,7 @@ __global__ void block_sum(const float* x, float* y) {
         y[t] = v;
     }
 """),
-    bug_in("last_value", "Warp: lane|shfl 31", 1, 32, x=floats(32), y=Empty(32), n=20)(r"""
+    kernel("last_value", 1, 32, x=floats(32), y=Empty(32), n=20).bug("Warp: lane|shfl 31")(r"""
 // value of a lane that has returned
 // lane 31 has ended, and has no value
     int t = threadIdx.x;
@@ -70,7 +70,7 @@ __global__ void block_sum(const float* x, float* y) {
     float v = x[t];
     y[t] = __shfl_sync(0xffffffff, v, 31);  // <- bug
 """),
-    bug_in("broadcast", "Warp: lane|shfl 20", 1, 32, x=floats(32), y=Empty(16))(r"""
+    kernel("broadcast", 1, 32, x=floats(32), y=Empty(16)).bug("Warp: lane|shfl 20")(r"""
 // lane outside of the mask is read
 // lane 20 is not in the mask, and not in the branch
     int t = threadIdx.x;
@@ -78,13 +78,13 @@ __global__ void block_sum(const float* x, float* y) {
         y[t] = __shfl_sync(0x0000ffff, x[t], 20);  // <- bug
     }
 """),
-    bug_in("neighbours", "Warp: mask", 1, 32, x=floats(32), y=Empty(32))(r"""
+    kernel("neighbours", 1, 32, x=floats(32), y=Empty(32)).bug("Warp: mask")(r"""
 // caller that its mask doesn't name
 // lanes 16 to 31 call it with a mask without them
     int t = threadIdx.x;
     y[t] = __shfl_xor_sync(0x0000ffff, x[t], 1);  // <- bug
 """),
-    bug_in("relative", "Warp: lane|shfl 0", 1, 32, x=floats(32), y=Empty(32))(r"""
+    kernel("relative", 1, 32, x=floats(32), y=Empty(32)).bug("Warp: lane|shfl 0")(r"""
 // lane 0 isn't among the active ones
 // x[0] is 0, so lane 0 is not in the branch
     int t = threadIdx.x;
@@ -94,7 +94,7 @@ __global__ void block_sum(const float* x, float* y) {
         y[t] = x[t] - first;
     }
 """),
-    bug_in("warp_sums", "Warp: lane|shfl", 1, 40, x=floats(40), sums=Empty(2))(r"""
+    kernel("warp_sums", 1, 40, x=floats(40), sums=Empty(2)).bug("Warp: lane|shfl")(r"""
 // sum of a warp that is not full
 // the second warp has 8 lanes, and lane 0 adds lane 16
     int t = threadIdx.x;
@@ -104,14 +104,8 @@ __global__ void block_sum(const float* x, float* y) {
     }
     if (t % 32 == 0) sums[t / 32] = v;
 """),
-    bug_in(
-        "walk",
-        "Warp Deadlock Barrier: lane|mask|shfl",
-        1,
-        32,
-        counts=ints(32),
-        x=floats(32),
-        y=Empty(32),
+    kernel("walk", 1, 32, counts=ints(32), x=floats(32), y=Empty(32)).bug(
+        "Warp Deadlock Barrier: lane|mask|shfl"
     )(r"""
 // mask from before the loop
 // lanes leave the loop one after the other, and the mask still names them
@@ -124,7 +118,7 @@ __global__ void block_sum(const float* x, float* y) {
     __syncwarp();
     y[t] = sum;
 """),
-    bug_in("swap_halves", "Early: s", 1, 32, x=floats(32), y=Empty(32))(r"""
+    kernel("swap_halves", 1, 32, x=floats(32), y=Empty(32)).bug("Early: s")(r"""
 // barrier for 16 lanes, data of 32
 // each half waits for itself, and reads the other one
     __shared__ float s[32];
@@ -133,7 +127,7 @@ __global__ void block_sum(const float* x, float* y) {
     __syncwarp(t < 16 ? 0x0000ffff : 0xffff0000);
     y[t] = s[t ^ 16];  // <- bug
 """),
-    bug_in("rotate", "Race: s", 1, 32, x=floats(32))(r"""
+    kernel("rotate", 1, 32, x=floats(32)).bug("Race: s")(r"""
 // read and overwritten without a barrier of the warp
 // a lane may overwrite its element before its neighbour has read it
     __shared__ float s[32];
@@ -153,7 +147,7 @@ __global__ void block_sum(const float* x, float* y) {
 -        s[t] += v;
 +        if (t >= by) s[t] += s[t - by];  // <- bug
 """),
-    bug_in("publish", "Early: largest", 1, 32, x=floats(32), y=Empty(32))(r"""
+    kernel("publish", 1, 32, x=floats(32), y=Empty(32)).bug("Early: largest")(r"""
 // vote taken for a barrier of memory
 // votes don't order memory; __syncwarp() does
     __shared__ float largest;
@@ -165,7 +159,7 @@ __global__ void block_sum(const float* x, float* y) {
         y[t] = largest;  // <- bug
     }
 """),
-    bug_in("first_value", "Early: first", 1, 32, x=floats(32), y=Empty(32))(r"""
+    kernel("first_value", 1, 32, x=floats(32), y=Empty(32)).bug("Early: first")(r"""
 // if before else
 // which branch runs first isn't defined
     __shared__ float first;
@@ -177,7 +171,9 @@ __global__ void block_sum(const float* x, float* y) {
         y[lane] = first;  // <- bug
     }
 """),
-    bug_in("compact", "Warp: lane|shfl", 1, 32, x=floats(32), out=Empty(32), used=ints(1, 0))(r"""
+    kernel("compact", 1, 32, x=floats(32), out=Empty(32), used=ints(1, 0)).bug(
+        "Warp: lane|shfl"
+    )(r"""
 // leader outside of the mask
 // the first lane of the mask is __ffs(mask) - 1; the one here is outside of it
     int lane = threadIdx.x;
@@ -190,13 +186,8 @@ __global__ void block_sum(const float* x, float* y) {
     base = __shfl_sync(mask, base, leader);  // <- bug
     out[base + __popc(mask & ((1u << lane) - 1))] = x[lane];
 """),
-    bug_in(
-        "count_equal",
-        "Warp Deadlock Barrier: lane|mask|match",
-        1,
-        32,
-        x=ints(32),
-        y=Empty(32, "int32"),
+    kernel("count_equal", 1, 32, x=ints(32), y=Empty(32, "int32")).bug(
+        "Warp Deadlock Barrier: lane|mask|match"
     )(r"""
 // match among lanes that don't take part
 // the mask names all lanes, the odd ones aren't in the branch
@@ -209,13 +200,8 @@ __global__ void block_sum(const float* x, float* y) {
     __syncwarp();
     y[t] += 1;
 """),
-    bug_in(
-        "sum_large",
-        "Warp Deadlock Barrier: lane|mask|reduce",
-        1,
-        32,
-        x=ints(32),
-        y=Empty(32, "int32"),
+    kernel("sum_large", 1, 32, x=ints(32), y=Empty(32, "int32")).bug(
+        "Warp Deadlock Barrier: lane|mask|reduce"
     )(r"""
 // reduction of a warp in a branch
 // eight lanes that the mask names are elsewhere
@@ -226,8 +212,8 @@ __global__ void block_sum(const float* x, float* y) {
     __syncwarp();
     y[t] = sum;
 """),
-    bug_in(
-        "halves", "Warp Deadlock Barrier: lane|mask", 1, 32, x=ints(32), y=Empty(32, "int32")
+    kernel("halves", 1, 32, x=ints(32), y=Empty(32, "int32")).bug(
+        "Warp Deadlock Barrier: lane|mask"
     )(r"""
 // different functions for two halves of a full mask
 // all lanes in a mask have to call the same function
@@ -239,14 +225,14 @@ __global__ void block_sum(const float* x, float* y) {
     }
     y[t] = found;
 """),
-    bug_in("difference", "Early: a", 1, 32, x=floats(32), a=Empty(32), y=Empty(32))(r"""
+    kernel("difference", 1, 32, x=floats(32), a=Empty(32), y=Empty(32)).bug("Early: a")(r"""
 // exchange through global memory within a warp
 // a neighbour's element may not be there yet
     int t = threadIdx.x;
     a[t] = x[t] * x[t];  // <- bug
     y[t] = a[(t + 1) % 32] - a[t];  // <- bug
 """),
-    bug_in("share", "Warp Deadlock: lane|mask|rank|shfl", 1, 32, x=floats(32), y=Empty(32))(r"""
+    kernel("share", 1, 32, x=floats(32), y=Empty(32)).bug("Warp Deadlock: lane|mask|rank|shfl")(r"""
 // tile of 16 in which half is busy elsewhere
 // rank 0 of the tile doesn't call shfl()
     auto tile = cg::tiled_partition<16>(cg::this_thread_block());
@@ -256,7 +242,7 @@ __global__ void block_sum(const float* x, float* y) {
     }
     y[threadIdx.x] = v;
 """),
-    bug_in("upper", "UninitialisedRead: v|other", 1, 32, x=floats(32), y=Empty(32))(r"""
+    kernel("upper", 1, 32, x=floats(32), y=Empty(32)).bug("UninitialisedRead: v|other")(r"""
 // shuffled before it is set
 // lanes below 16 get the v of a lane that never set it
     int lane = threadIdx.x;
@@ -265,13 +251,15 @@ __global__ void block_sum(const float* x, float* y) {
     float other = __shfl_xor_sync(0xffffffff, v, 16);  // <- bug
     y[lane] = other + 1.0f;  // <- bug
 """),
-    bug_in("pairs", "Warp: lane|shfl 1", 1, 33, x=floats(33), y=Empty(33))(r"""
+    kernel("pairs", 1, 33, x=floats(33), y=Empty(33)).bug("Warp: lane|shfl 1")(r"""
 // partner that a block of 33 doesn't have
 // the second warp has a single lane
     int t = threadIdx.x;
     y[t] = x[t] + __shfl_xor_sync(0xffffffff, x[t], 1);  // <- bug
 """),
-    bug_in("hand_over", "Race Deadlock RunawayKernel: ready", 1, 32, x=floats(32), y=Empty(1))(r"""
+    kernel("hand_over", 1, 32, x=floats(32), y=Empty(1)).bug(
+        "Race Deadlock RunawayKernel: ready"
+    )(r"""
 // lane that waits for a plain flag of another
 // a plain flag may be read once and kept in a register, and orders nothing
     __shared__ int ready;
@@ -287,7 +275,7 @@ __global__ void block_sum(const float* x, float* y) {
         y[0] = value;
     }
 """),
-    bug_in("warp_sums", "Race: slot", 1, 128, x=floats(128), y=Empty(128))(r"""
+    kernel("warp_sums", 1, 128, x=floats(128), y=Empty(128)).bug("Race: slot")(r"""
 // all warps use the first warp's slot
 // the slot is chosen by the lane and not by the warp
     __shared__ float slot[4];
@@ -298,7 +286,7 @@ __global__ void block_sum(const float* x, float* y) {
     __syncwarp();
     y[t] = slot[lane / 32] + warp;  // <- bug
 """),
-    bug_in("halves", "Warp Deadlock: mask", 1, 32, x=floats(32), y=Empty(32))(r"""
+    kernel("halves", 1, 32, x=floats(32), y=Empty(32)).bug("Warp Deadlock: mask")(r"""
 // shuffle with a mask that was meant for the other half
 // lanes 24 to 31 call it and aren't named; lanes 8 to 15 are named and don't call it
     int lane = threadIdx.x;

@@ -1,8 +1,8 @@
 """Correct uses of barriers that look as if they were not."""
 
-from benchmarks.hazards.case import Empty, floats, ints, launch, sound, sound_in
+from benchmarks.hazards.case import Empty, floats, ints, kernel, launch
 
-SCAN = sound_in("scan", 1, 64, x=floats(64), y=Empty(64))(r"""
+SCAN = kernel("scan", 1, 64, x=floats(64), y=Empty(64)).sound(r"""
 // scan with two buffers
 // one barrier a step is enough, since reads and writes go to different buffers
     __shared__ float s[2][64];
@@ -16,7 +16,7 @@ SCAN = sound_in("scan", 1, 64, x=floats(64), y=Empty(64))(r"""
     y[t] = s[from][t];
 """)
 
-SORT = sound_in("sort", 1, 64, x=ints(64)[::-1].copy(), n=64)(r"""
+SORT = kernel("sort", 1, 64, x=ints(64)[::-1].copy(), n=64).sound(r"""
 // sort with a barrier a phase
 // within a phase each pair has one thread
     __shared__ int s[64];
@@ -36,7 +36,7 @@ SORT = sound_in("sort", 1, 64, x=ints(64)[::-1].copy(), n=64)(r"""
 """)
 
 CASES = [
-    sound_in("some_blocks", 3, 64, x=floats(192), y=Empty(192))(r"""
+    kernel("some_blocks", 3, 64, x=floats(192), y=Empty(192)).sound(r"""
 // barrier that some blocks skip
 // all threads of a block decide alike
     __shared__ float s[64];
@@ -48,7 +48,7 @@ CASES = [
         y[i] = s[63 - t];
     }
 """),
-    sound_in("maybe", 1, 64, x=floats(64), y=Empty(64), mirrored=1)(r"""
+    kernel("maybe", 1, 64, x=floats(64), y=Empty(64), mirrored=1).sound(r"""
 // barrier under an argument
 // an argument is the same for all threads
     __shared__ float s[64];
@@ -57,7 +57,7 @@ CASES = [
     if (mirrored) __syncthreads();
     y[t] = mirrored ? s[63 - t] : s[t];
 """),
-    sound_in("active", 4, 32, on=ints(4), x=floats(128), y=Empty(128))(r"""
+    kernel("active", 4, 32, on=ints(4), x=floats(128), y=Empty(128)).sound(r"""
 // whole blocks return
 // on[blockIdx.x] is one value for the block
     __shared__ float s[32];
@@ -67,7 +67,7 @@ CASES = [
     __syncthreads();
     y[i] = s[31 - t];
 """),
-    sound_in("rounds", 3, 32, x=floats(32), y=Empty(96))(r"""
+    kernel("rounds", 3, 32, x=floats(32), y=Empty(96)).sound(r"""
 // number of rounds that depends on the block
 // within a block all go round equally often
     __shared__ float s[32];
@@ -82,7 +82,7 @@ CASES = [
     }
     y[blockIdx.x * 32 + t] = s[t];
 """),
-    sound_in("mirror", 2, 64, x=floats(100), y=Empty(100), n=100)(r"""
+    kernel("mirror", 2, 64, x=floats(100), y=Empty(100), n=100).sound(r"""
 // threads beyond n load zero
 // nobody returns before the barrier
     __shared__ float tile[64];
@@ -91,7 +91,7 @@ CASES = [
     __syncthreads();
     if (i < n) y[i] = tile[63 - t];
 """),
-    sound_in("rounds", 1, 32, x=floats(160), y=Empty(32), n=5)(r"""
+    kernel("rounds", 1, 32, x=floats(160), y=Empty(32), n=5).sound(r"""
 // two tiles in turns, one barrier a round
 // a tile is written again two rounds later, and there is a barrier in between
     __shared__ float tile[2][32];
@@ -105,7 +105,7 @@ CASES = [
     y[t] = sum;
 """),
     SCAN,
-    sound_in("spread", 1, 64, x=ints(64)[::-1].copy(), y=Empty(64, "int32"))(r"""
+    kernel("spread", 1, 64, x=ints(64)[::-1].copy(), y=Empty(64, "int32")).sound(r"""
 // loop until nobody changes anything
 // __syncthreads_or() is a barrier, and tells all threads the same
     __shared__ int s[64];
@@ -120,7 +120,7 @@ CASES = [
     } while (__syncthreads_or(changed));
     y[t] = s[t];
 """),
-    sound_in("count_and_mirror", 1, 64, x=floats(64), y=Empty(64))(r"""
+    kernel("count_and_mirror", 1, 64, x=floats(64), y=Empty(64)).sound(r"""
 // vote that stands for a barrier
 // __syncthreads_count() orders memory as __syncthreads() does
     __shared__ float s[64];
@@ -129,7 +129,7 @@ CASES = [
     int positive = __syncthreads_count(x[t] > 0.0f);
     y[t] = s[63 - t] / positive;
 """),
-    sound_in("block_sum", 1, 128, x=floats(128), y=Empty(1))(r"""
+    kernel("block_sum", 1, 128, x=floats(128), y=Empty(1)).sound(r"""
 // reduction that ends in one warp
 // the last warp works in registers, and needs no barrier
     __shared__ float part[128];
@@ -144,7 +144,7 @@ CASES = [
         if (t == 0) *y = v;
     }
 """),
-    sound_in("block_sum", 1, 64, x=floats(64), y=Empty(1))(r"""
+    kernel("block_sum", 1, 64, x=floats(64), y=Empty(1)).sound(r"""
 // last warp in shared memory with its own barrier
 // a whole warp is in the branch, and __syncwarp() is enough for it
     __shared__ float part[64];
@@ -161,7 +161,7 @@ CASES = [
         if (t == 0) *y = part[0];
     }
 """),
-    sound(launch(1, 64, floats(64), Empty(64)))(r"""
+    launch(1, 64, floats(64), Empty(64)).sound(r"""
 // barrier in a helper
 // the second barrier keeps the slot until all have read it
 __device__ float of_thread_0(float v, float* slot) {
@@ -178,7 +178,7 @@ __global__ void twice(const float* x, float* y) {
     y[threadIdx.x] = a * b;
 }
 """),
-    sound_in("meet", 1, 64, x=floats(64), y=Empty(64))(r"""
+    kernel("meet", 1, 64, x=floats(64), y=Empty(64)).sound(r"""
 // barrier after threads took different ways
 // the barrier is behind both branches
     __shared__ float s[64];
@@ -193,7 +193,7 @@ __global__ void twice(const float* x, float* y) {
     __syncthreads();
     y[t] = s[63 - t];
 """),
-    sound_in("block_sum", 1, 96, x=floats(96), y=Empty(1))(r"""
+    kernel("block_sum", 1, 96, x=floats(96), y=Empty(1)).sound(r"""
 // reduction of a number that is no power of two
 // the middle element waits for the next step; thread 0 reads what it wrote itself
     __shared__ float part[96];
@@ -207,7 +207,7 @@ __global__ void twice(const float* x, float* y) {
     }
     if (t == 0) *y = part[0];
 """),
-    sound_in("powers", 1, 64, x=floats(64), y=Empty(64))(r"""
+    kernel("powers", 1, 64, x=floats(64), y=Empty(64)).sound(r"""
 // own places of shared memory
 // no thread reads another one's column
     __shared__ float s[4][64];
@@ -216,7 +216,7 @@ __global__ void twice(const float* x, float* y) {
     for (int k = 1; k < 4; k++) s[k][t] = s[k - 1][t] * x[t];
     y[t] = s[3][t];
 """),
-    sound_in("two_steps", 2, 64, x=floats(128), a=Empty(128), y=Empty(128))(r"""
+    kernel("two_steps", 2, 64, x=floats(128), a=Empty(128), y=Empty(128)).sound(r"""
 // global memory within a block
 // a barrier orders global memory, too, for the threads of the block
     int base = blockIdx.x * 64, t = threadIdx.x;
@@ -224,7 +224,7 @@ __global__ void twice(const float* x, float* y) {
     __syncthreads();
     y[base + t] = a[base + 63 - t];
 """),
-    sound_in("halve", 1, 64, x=floats(64), y=Empty(64))(r"""
+    kernel("halve", 1, 64, x=floats(64), y=Empty(64)).sound(r"""
 // loop that all leave by one shared value
 // between each reading of `level` and its next change there is a barrier
     __shared__ float level;
@@ -239,7 +239,7 @@ __global__ void twice(const float* x, float* y) {
     }
     y[t] = level;
 """),
-    sound_in("mixed", 1, 64, x=floats(64), y=Empty(64))(r"""
+    kernel("mixed", 1, 64, x=floats(64), y=Empty(64)).sound(r"""
 // groups and __syncthreads mixed
 // all three are the block's barrier
     __shared__ float s[64];
@@ -253,7 +253,7 @@ __global__ void twice(const float* x, float* y) {
     cg::sync(block);
     y[t] = s[(t + 1) % 64];
 """),
-    sound_in("two_steps", 2, 32, x=floats(64), a=Empty(64), y=Empty(64), n=64)(r"""
+    kernel("two_steps", 2, 32, x=floats(64), a=Empty(64), y=Empty(64), n=64).sound(r"""
 // barrier of the grid
 // this barrier waits for all blocks, and orders what they wrote
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -261,7 +261,7 @@ __global__ void twice(const float* x, float* y) {
     cg::this_grid().sync();
     y[i] = a[n - 1 - i];
 """),
-    sound_in("kinds", 3, 32, x=floats(96), y=Empty(96))(r"""
+    kernel("kinds", 3, 32, x=floats(96), y=Empty(96)).sound(r"""
 // barrier in a switch over blocks
 // a block is in one case
     __shared__ float s[32];
@@ -280,7 +280,7 @@ __global__ void twice(const float* x, float* y) {
             y[i] = s[0];
     }
 """),
-    sound_in("scale", 2, 48, x=floats(2), y=Empty(96))(r"""
+    kernel("scale", 2, 48, x=floats(2), y=Empty(96)).sound(r"""
 // same value read by all, one barrier
 // one writes, and all read behind the barrier
     __shared__ float factor;
@@ -289,7 +289,7 @@ __global__ void twice(const float* x, float* y) {
     y[blockIdx.x * blockDim.x + threadIdx.x] = factor * threadIdx.x;
 """),
     SORT,
-    sound_in("chunks", 1, 96, x=floats(64), y=Empty(96), n=64)(r"""
+    kernel("chunks", 1, 96, x=floats(64), y=Empty(96), n=64).sound(r"""
 // loader and users take turns
 // one warp loads, all come to both barriers
     __shared__ float chunk[32];
@@ -303,7 +303,7 @@ __global__ void twice(const float* x, float* y) {
     }
     y[t] = sum;
 """),
-    sound_in("block_max", 2, 64, x=floats(128), y=Empty(2))(r"""
+    kernel("block_max", 2, 64, x=floats(128), y=Empty(2)).sound(r"""
 // result that thread 0 stores without a last barrier
 // `half` is the same for all, and thread 0 wrote part[0] itself
     __shared__ float part[64];
@@ -316,7 +316,7 @@ __global__ void twice(const float* x, float* y) {
     }
     if (t == 0) y[blockIdx.x] = part[0];
 """),
-    sound(launch(1, 64, floats(64), Empty(64)))(r"""
+    launch(1, 64, floats(64), Empty(64)).sound(r"""
 // barrier in a lambda and a template
 // all threads call it
 template <int N> __device__ float mirrored(float* room, float v) {
@@ -330,7 +330,7 @@ __global__ void use(const float* x, float* y) {
     y[threadIdx.x] = mirrored<64>(room, x[threadIdx.x]);
 }
 """),
-    sound_in("padded", 1, 64, x=floats(100), y=Empty(64), n=100)(r"""
+    kernel("padded", 1, 64, x=floats(100), y=Empty(64), n=100).sound(r"""
 // as many rounds as the slowest needs
 // the number of rounds is made of n and the block, not of the thread
     __shared__ float s[64];

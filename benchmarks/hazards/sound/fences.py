@@ -1,8 +1,8 @@
 """Correct uses of fences and orders that look as if they were not."""
 
-from benchmarks.hazards.case import Empty, floats, ints, launch, sound, sound_in
+from benchmarks.hazards.case import Empty, floats, ints, kernel, launch
 
-HANDED_ON = sound_in("pass_on", 2, 1, data=Empty(1), flag=ints(1, 0), y=Empty(1))(r"""
+HANDED_ON = kernel("pass_on", 2, 1, data=Empty(1), flag=ints(1, 0), y=Empty(1)).sound(r"""
 // volatile flag and two fences
 // a fence on each side, between flag and data
     cuda::atomic_ref<int, cuda::thread_scope_device> ready(*flag);
@@ -17,7 +17,7 @@ HANDED_ON = sound_in("pass_on", 2, 1, data=Empty(1), flag=ints(1, 0), y=Empty(1)
     }
 """)
 
-RELEASED = sound_in("pass_on", 2, 1, data=Empty(1), flag=ints(1, 0), y=Empty(1))(r"""
+RELEASED = kernel("pass_on", 2, 1, data=Empty(1), flag=ints(1, 0), y=Empty(1)).sound(r"""
 // release and acquire
 // the orders are the fences
     cuda::atomic_ref<int, cuda::thread_scope_device> ready(*flag);
@@ -30,7 +30,7 @@ RELEASED = sound_in("pass_on", 2, 1, data=Empty(1), flag=ints(1, 0), y=Empty(1))
     }
 """)
 
-LOCK = sound_in("add", 4, 32, lock=ints(1, 0), sum=floats(1, 0), x=floats(4))(r"""
+LOCK = kernel("add", 4, 32, lock=ints(1, 0), sum=floats(1, 0), x=floats(4)).sound(r"""
 // lock with two fences
 // a fence behind taking it, one before opening it
     if (threadIdx.x == 0) {
@@ -42,7 +42,9 @@ LOCK = sound_in("add", 4, 32, lock=ints(1, 0), sum=floats(1, 0), x=floats(4))(r"
     }
 """)
 
-LAST_BLOCK = sound_in("sum_all", 4, 1, x=floats(4), parts=Empty(4), arrived=ints(1, 0), y=Empty(1))(r"""
+LAST_BLOCK = kernel(
+    "sum_all", 4, 1, x=floats(4), parts=Empty(4), arrived=ints(1, 0), y=Empty(1)
+).sound(r"""
 // last block
 // each arrival releases a part, and the last one acquires them all
     parts[blockIdx.x] = 2.0f * x[blockIdx.x];
@@ -56,7 +58,7 @@ LAST_BLOCK = sound_in("sum_all", 4, 1, x=floats(4), parts=Empty(4), arrived=ints
     }
 """)
 
-FROM_BLOCK_TO_BLOCK = sound(launch(2, 64, Empty(64), ints(1, 0), Empty(64)))(r"""
+FROM_BLOCK_TO_BLOCK = launch(2, 64, Empty(64), ints(1, 0), Empty(64)).sound(r"""
 // block writes, block reads, one thread of each talks
 // barriers on both sides carry the order from one thread to all
 __global__ void produce_consume(float* data, volatile int* flag, float* y) {
@@ -73,7 +75,7 @@ __global__ void produce_consume(float* data, volatile int* flag, float* y) {
 }
 """)
 
-RING = sound(launch(2, 1, ints(1, 0), Empty(1), Empty(3)))(r"""
+RING = launch(2, 1, ints(1, 0), Empty(1), Empty(3)).sound(r"""
 // ring of one slot
 // each side has a fence behind its wait and one before its word
 __global__ void ring(volatile int* full, float* slot, float* y) {
@@ -97,7 +99,7 @@ __global__ void ring(volatile int* full, float* slot, float* y) {
 }
 """)
 
-CHAIN = sound(launch(4, 1, floats(4), Empty(4), ints(4, 0)))(r"""
+CHAIN = launch(4, 1, floats(4), Empty(4), ints(4, 0)).sound(r"""
 // chain of sums
 // each block waits for the one before, which was started before it
 __global__ void chain(const float* x, float* prefix, volatile int* done) {
@@ -114,7 +116,7 @@ __global__ void chain(const float* x, float* prefix, volatile int* done) {
 }
 """)
 
-ONCE = sound_in("lazy", 3, 1, state=ints(1, 0), table=Empty(1), y=Empty(3))(r"""
+ONCE = kernel("lazy", 3, 1, state=ints(1, 0), table=Empty(1), y=Empty(3)).sound(r"""
 // initialised once
 // who initialises needs no order to take the task; the others acquire the result
     cuda::atomic_ref<int, cuda::thread_scope_device> s(*state);
@@ -187,7 +189,7 @@ CASES = [
 -        *y = *data;
 +        *y = ready.load(cuda::memory_order_acquire) ? *data : -1.0f;
 """),
-    sound_in("pass_on", 2, 1, data=Empty(1), flag=ints(1, 0), y=Empty(1))(r"""
+    kernel("pass_on", 2, 1, data=Empty(1), flag=ints(1, 0), y=Empty(1)).sound(r"""
 // data in the flag itself
 // there is nothing beside the flag that would have to be ordered
     cuda::atomic_ref<int, cuda::thread_scope_device> ready(*flag);
@@ -209,7 +211,7 @@ CASES = [
 +        while (ready.load(cuda::memory_order_acquire) < 2) {}
 """),
     LOCK,
-    sound_in("add", 4, 1, lock=ints(1, 0), sum=floats(1, 0), x=floats(4))(r"""
+    kernel("add", 4, 1, lock=ints(1, 0), sum=floats(1, 0), x=floats(4)).sound(r"""
 // lock by exchange and orders
 // acquire when it is taken, release when it is opened
     cuda::atomic_ref<int, cuda::thread_scope_device> l(*lock);
@@ -217,7 +219,7 @@ CASES = [
     *sum += x[blockIdx.x];
     l.store(0, cuda::memory_order_release);
 """),
-    sound(launch(4, 1, ints(1, 0), ints(1, 0), floats(1, 0)))(r"""
+    launch(4, 1, ints(1, 0), ints(1, 0), floats(1, 0)).sound(r"""
 // lock by tickets
 // tickets are relaxed; the number that is served is what orders
 __global__ void add(int* next, volatile int* serving, float* sum) {
@@ -230,7 +232,9 @@ __global__ void add(int* next, volatile int* serving, float* sum) {
 }
 """),
     LAST_BLOCK,
-    sound_in("sum_all", 3, 64, x=floats(64), rows=Empty(192), arrived=ints(1, 0), y=Empty(64))(r"""
+    kernel(
+        "sum_all", 3, 64, x=floats(64), rows=Empty(192), arrived=ints(1, 0), y=Empty(64)
+    ).sound(r"""
 // last block of many threads
 // fences are cumulative: thread 0's also cover what the barrier brought it
     __shared__ bool last;
@@ -250,7 +254,7 @@ __global__ void add(int* next, volatile int* serving, float* sum) {
     }
 """),
     FROM_BLOCK_TO_BLOCK,
-    sound_in("relay", 3, 1, data=Empty(1), flags=ints(2, 0), y=Empty(1))(r"""
+    kernel("relay", 3, 1, data=Empty(1), flags=ints(2, 0), y=Empty(1)).sound(r"""
 // handed on by a block in the middle
 // order is transitive
     cuda::atomic_ref<int, cuda::thread_scope_device> first(flags[0]), second(flags[1]);
@@ -266,7 +270,7 @@ __global__ void add(int* next, volatile int* serving, float* sum) {
     }
 """),
     RING,
-    sound_in("two_steps", 2, 32, a=Empty(64), arrived=ints(1, 0), y=Empty(64))(r"""
+    kernel("two_steps", 2, 32, a=Empty(64), arrived=ints(1, 0), y=Empty(64)).sound(r"""
 // barrier of the grid by hand
 // two blocks have a place at the same time, and fences stand on both sides
     a[blockIdx.x * blockDim.x + threadIdx.x] = threadIdx.x;
@@ -281,7 +285,7 @@ __global__ void add(int* next, volatile int* serving, float* sum) {
     y[blockIdx.x * blockDim.x + threadIdx.x] = a[(1 - blockIdx.x) * blockDim.x + threadIdx.x];
 """),
     CHAIN,
-    sound(launch(2, 1, Empty(2), ints(1, 0), Empty(1)))(r"""
+    launch(2, 1, Empty(2), ints(1, 0), Empty(1)).sound(r"""
 // fences in helpers
 // functions are called where their fences are needed; one flag is enough for two words
 __device__ void give(volatile int* flag) {
@@ -303,7 +307,7 @@ __global__ void pass_on(float* data, int* flag, float* y) {
     }
 }
 """),
-    sound(launch(2, 32, Empty(2), ints(2, 0), Empty(2)))(r"""
+    launch(2, 32, Empty(2), ints(2, 0), Empty(2)).sound(r"""
 // written in one kernel, read in the next, without a fence
 // the end of a kernel orders everything for the next one in its stream
 __global__ void write(float* data, int* flag, float* y) {
@@ -316,7 +320,7 @@ __global__ void read(float* data, int* flag, float* y) {
 }
 """),
     ONCE,
-    sound(launch(2, 1, ints(1, 0), ints(1, 0), Empty(2, "int32")))(r"""
+    launch(2, 1, ints(1, 0), ints(1, 0), Empty(2, "int32")).sound(r"""
 // each sees the other, or both do
 // volatile accesses don't race, and __threadfence() is sequentially consistent
 __global__ void store_buffering(volatile int* x, volatile int* y, int* seen) {
@@ -331,7 +335,7 @@ __global__ void store_buffering(volatile int* x, volatile int* y, int* seen) {
     }
 }
 """),
-    sound_in("warps", 1, 64, x=floats(1, 5), y=Empty(1))(r"""
+    kernel("warps", 1, 64, x=floats(1, 5), y=Empty(1)).sound(r"""
 // flag in shared memory between warps
 // for two warps of a block the fence of the block is enough
     __shared__ float data;

@@ -1,8 +1,8 @@
 """Correct uses of memory that look as if they were not."""
 
-from benchmarks.hazards.case import Empty, Table, floats, ints, launch, raw, sound, sound_in
+from benchmarks.hazards.case import Empty, Table, floats, ints, kernel, launch, raw
 
-CARVED = sound_in(
+CARVED = kernel(
     "carve",
     1,
     32,
@@ -10,7 +10,7 @@ CARVED = sound_in(
     y=Empty(32, "float64"),
     flags=3,
     shared=32 * 8 + 16,
-)(r"""
+).sound(r"""
 // dynamic shared memory carved with its alignment
 // 12 bytes are rounded up to 16
     extern __shared__ unsigned char room[];
@@ -23,7 +23,7 @@ CARVED = sound_in(
     y[t] = values[31 - t] + flag[t % flags];
 """)
 
-COPY = sound_in("copy", 4, 32, x=floats(100), y=Empty(100), n=100)(r"""
+COPY = kernel("copy", 4, 32, x=floats(100), y=Empty(100), n=100).sound(r"""
 // guard by an early return
 // no thread beyond n gets to the copy
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -33,32 +33,32 @@ COPY = sound_in("copy", 4, 32, x=floats(100), y=Empty(100), n=100)(r"""
 
 CASES = [
     COPY,
-    sound_in("smooth", 2, 64, x=floats(100), y=Empty(100), n=100)(r"""
+    kernel("smooth", 2, 64, x=floats(100), y=Empty(100), n=100).sound(r"""
 // neighbours clamped at the edges
 // max and min keep the index inside
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) y[i] = x[max(i - 1, 0)] + x[i] + x[min(i + 1, n - 1)];
 """),
-    sound_in("around", 1, 64, x=floats(64), y=Empty(64), half=32)(r"""
+    kernel("around", 1, 64, x=floats(64), y=Empty(64), half=32).sound(r"""
 // negative index from the middle
 // the pointer is to the middle, so -32 is the first element
     const float* middle = x + half;
     int k = (int)threadIdx.x - half;
     y[threadIdx.x] = middle[k];
 """),
-    sound_in("rotate", 1, 64, x=floats(64), y=Empty(64), n=64)(r"""
+    kernel("rotate", 1, 64, x=floats(64), y=Empty(64), n=64).sound(r"""
 // circular neighbour
 // n is added before the remainder is taken
     int i = threadIdx.x;
     y[i] = x[(i + n - 1) % n];
 """),
-    sound_in("relu", 2, 64, x=floats(100), n=100)(r"""
+    kernel("relu", 2, 64, x=floats(100), n=100).sound(r"""
 // in place, each its own
 // nobody else touches x[i]
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) x[i] = x[i] > 0.0f ? x[i] : 0.0f;
 """),
-    sound_in("reverse", 2, 32, x=floats(101), n=101)(r"""
+    kernel("reverse", 2, 32, x=floats(101), n=101).sound(r"""
 // reversal in place by half of the threads
 // each pair has one thread
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -68,13 +68,13 @@ CASES = [
         x[n - 1 - i] = a;
     }
 """),
-    sound_in("saxpy", 2, 32, x=floats(1001), y=floats(1001), a=2.0, n=1001)(r"""
+    kernel("saxpy", 2, 32, x=floats(1001), y=floats(1001), a=2.0, n=1001).sound(r"""
 // grid-stride loop over more than the grid
 // strides keep threads apart, and the bound is n
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
         y[i] = a * x[i] + y[i];
 """),
-    sound_in("histogram", 2, 64, x=ints(100), bins=ints(16, 0), n=100)(r"""
+    kernel("histogram", 2, 64, x=ints(100), bins=ints(16, 0), n=100).sound(r"""
 // private histogram that is cleared and merged
 // cleared, added to and read between barriers
     __shared__ int local[16];
@@ -85,7 +85,7 @@ CASES = [
     __syncthreads();
     if (threadIdx.x < 16) atomicAdd(&bins[threadIdx.x], local[threadIdx.x]);
 """),
-    sound_in("scale4", 1, 32, x=floats(103), y=Empty(103), n=103)(r"""
+    kernel("scale4", 1, 32, x=floats(103), y=Empty(103), n=103).sound(r"""
 // vector loads and a tail
 // 25 vectors and three floats; 103 is no multiple of four, and nobody says that it is
     int i = threadIdx.x;
@@ -97,14 +97,14 @@ CASES = [
     if (tail < n) y[tail] = 2 * x[tail];
 """),
     CARVED,
-    sound_in("select", 1, 32, which=ints(32), y=Empty(32))(r"""
+    kernel("select", 1, 32, which=ints(32), y=Empty(32)).sound(r"""
 // local array that is indexed by data
 // all four are set, and & 3 keeps the index in
     float table[4];
     for (int k = 0; k < 4; k++) table[k] = 10.0f * k;
     y[threadIdx.x] = table[which[threadIdx.x] & 3];
 """),
-    sound_in("classify", 1, 32, x=ints(32), y=Empty(32, "int32"))(r"""
+    kernel("classify", 1, 32, x=ints(32), y=Empty(32, "int32")).sound(r"""
 // variable that each path sets
 // `default` takes the rest
     int kind;
@@ -115,7 +115,7 @@ CASES = [
     }
     y[threadIdx.x] = kind;
 """),
-    sound_in("two_ifs", 2, 32, x=floats(50), y=Empty(50), n=50)(r"""
+    kernel("two_ifs", 2, 32, x=floats(50), y=Empty(50), n=50).sound(r"""
 // set and used under one condition
 // who uses v has set it
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -124,7 +124,7 @@ CASES = [
     __syncthreads();
     if (i < n) y[i] = v + 1.0f;
 """),
-    sound_in("twice", 1, 32, work=Empty(20), y=Empty(20), n=20)(r"""
+    kernel("twice", 1, 32, work=Empty(20), y=Empty(20), n=20).sound(r"""
 // fresh array, written before it is read
 // a thread sees its own writes
     int i = threadIdx.x;
@@ -134,13 +134,13 @@ CASES = [
         y[i] = work[i];
     }
 """),
-    sound_in("exponent", 1, 32, x=floats(32), e=Empty(32, "int32"))(r"""
+    kernel("exponent", 1, 32, x=floats(32), e=Empty(32, "int32")).sound(r"""
 // bits of a float
 // an unsigned int has a float's size and alignment
     const unsigned int* bits = (const unsigned int*)x;
     e[threadIdx.x] = (int)(bits[threadIdx.x] >> 23 & 255) - 127;
 """),
-    sound_in("read_records", 1, 8, bytes=raw(40), out=Empty(8, "int32"), size=5)(r"""
+    kernel("read_records", 1, 8, bytes=raw(40), out=Empty(8, "int32"), size=5).sound(r"""
 // number behind an odd header, byte by byte
 // memcpy takes bytes, at any address
     const unsigned char* record = bytes + threadIdx.x * size;
@@ -148,9 +148,9 @@ CASES = [
     memcpy(&value, record + 1, sizeof(value));
     out[threadIdx.x] = record[0] + value;
 """),
-    sound_in(
+    kernel(
         "row_sums", 1, 3, rows=Table((floats(8), None, floats(8))), sums=Empty(3), width=8
-    )(r"""
+    ).sound(r"""
 // missing rows are skipped
 // the null pointer is tested
     const float* row = rows[threadIdx.x];
@@ -159,7 +159,7 @@ CASES = [
         for (int k = 0; k < width; k++) sum += row[k];
     sums[threadIdx.x] = sum;
 """),
-    sound(launch(1, 32, floats(32), Empty(32), None))(r"""
+    launch(1, 32, floats(32), Empty(32), None).sound(r"""
 // optional output
 // the null pointer is tested
 __global__ void sum_or_not(const float* x, float* y, float* square) {
@@ -168,13 +168,13 @@ __global__ void sum_or_not(const float* x, float* y, float* square) {
     if (square) square[i] = x[i] * x[i];
 }
 """),
-    sound_in("flags", 2, 32, x=floats(60), positive=Empty(60, "uint8"), n=60)(r"""
+    kernel("flags", 2, 32, x=floats(60), positive=Empty(60, "uint8"), n=60).sound(r"""
 // neighbouring bytes by neighbouring threads
 // bytes are memory locations of their own
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) positive[i] = x[i] > 3.0f;
 """),
-    sound(launch(2, 48, floats(96), ints(3, 0), 96))(r"""
+    launch(2, 48, floats(96), ints(3, 0), 96).sound(r"""
 // bits of one word by atomicOr
 // 32 threads share a word, and each takes it atomically
 __global__ void bitmap(const float* x, unsigned int* bits, int n) {
@@ -182,13 +182,13 @@ __global__ void bitmap(const float* x, unsigned int* bits, int n) {
     if (i < n && x[i] > 3.0f) atomicOr(&bits[i / 32], 1u << (i % 32));
 }
 """),
-    sound_in("scatter", 1, 64, x=floats(64), y=Empty(64))(r"""
+    kernel("scatter", 1, 64, x=floats(64), y=Empty(64)).sound(r"""
 // scatter by a permutation
 // 5 and 64 have no common divisor, so no two threads meet
     int i = threadIdx.x;
     y[i * 5 % 64] = x[i];
 """),
-    sound(launch(2, 32, Empty(64), Empty(64), 64))(r"""
+    launch(2, 32, Empty(64), Empty(64), 64).sound(r"""
 // one kernel writes, the next one reads the neighbour
 // kernels of one stream are in order
 __global__ void write(float* a, float* b, int n) {
@@ -200,7 +200,7 @@ __global__ void read(float* a, float* b, int n) {
     if (i < n) b[i] = a[n - 1 - i];
 }
 """),
-    sound_in("keep_large", 2, 32, x=floats(64), out=Empty(64), used=ints(1, 0), n=64)(r"""
+    kernel("keep_large", 2, 32, x=floats(64), out=Empty(64), used=ints(1, 0), n=64).sound(r"""
 // compaction by a counter
 // each slot is given out once
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -209,7 +209,7 @@ __global__ void read(float* a, float* b, int n) {
         out[slot] = x[i];
     }
 """),
-    sound_in("sum_pointers", 1, 32, x=floats(100), sums=Empty(32), n=100)(r"""
+    kernel("sum_pointers", 1, 32, x=floats(100), sums=Empty(32), n=100).sound(r"""
 // pointers that walk to one past the end
 // `end` is compared with, and never read
     const float* end = x + n;
@@ -217,7 +217,7 @@ __global__ void read(float* a, float* b, int n) {
     for (const float* p = x + threadIdx.x; p < end; p += blockDim.x) sum += *p;
     sums[threadIdx.x] = sum;
 """),
-    sound(launch(1, 64, Empty(64, "int32")))(r"""
+    launch(1, 64, Empty(64, "int32")).sound(r"""
 // two threads, two fields
 // fields of a struct are memory locations of their own
 struct Pair { int even, odd; };
@@ -227,19 +227,21 @@ __global__ void fields(Pair* pairs) {
     else pairs[i / 2].odd = i;
 }
 """),
-    sound_in("first_hit", 4, 32, x=ints(128, 7), wanted=7, taken=ints(1, 0), where=ints(1, -1))(r"""
+    kernel(
+        "first_hit", 4, 32, x=ints(128, 7), wanted=7, taken=ints(1, 0), where=ints(1, -1)
+    ).sound(r"""
 // one of many is elected
 // one thread finds 0 in `taken`, and it alone writes
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (x[i] == wanted && atomicExch(taken, 1) == 0) *where = i;
 """),
-    sound_in("rises", 1, 64, x=floats(50), y=Empty(50, "int32"), n=50)(r"""
+    kernel("rises", 1, 64, x=floats(50), y=Empty(50, "int32"), n=50).sound(r"""
 // index tested before it is used
 // && doesn't read x[-1]
     int i = threadIdx.x;
     if (i < n) y[i] = i > 0 && x[i - 1] < x[i];
 """),
-    sound(launch(1, 32, floats(32), Empty(32), 32))(r"""
+    launch(1, 32, floats(32), Empty(32), 32).sound(r"""
 // unsigned wrap that the guard catches
 // 0 - 1 is larger than n
 __global__ void left(const float* x, float* y, unsigned int n) {
@@ -248,7 +250,7 @@ __global__ void left(const float* x, float* y, unsigned int n) {
     y[i] = from < n ? x[from] : 0.0f;
 }
 """),
-    sound(launch(1, 16, floats(128), Empty(16), 8))(r"""
+    launch(1, 16, floats(128), Empty(16), 8).sound(r"""
 // helper that writes through a pointer to a local variable
 // the variables live until the kernel ends
 __device__ void minmax(const float* x, int n, float* low, float* high) {
@@ -264,7 +266,7 @@ __global__ void ranges(const float* x, float* y, int n) {
     y[threadIdx.x] = high - low;
 }
 """),
-    sound_in("gram", 1, (8, 8), a=floats(64), b=floats(64), c=Empty(64), n=8)(r"""
+    kernel("gram", 1, (8, 8), a=floats(64), b=floats(64), c=Empty(64), n=8).sound(r"""
 // rows that many threads read
 // readers don't race
     int i = threadIdx.x, j = threadIdx.y;
@@ -272,7 +274,7 @@ __global__ void ranges(const float* x, float* y, int n) {
     for (int k = 0; k < n; k++) sum += a[i * n + k] * b[j * n + k];
     c[i * blockDim.y + j] = sum;
 """),
-    sound_in("largest", 2, 32, x=floats(64), best=ints(1, 0))(r"""
+    kernel("largest", 2, 32, x=floats(64), best=ints(1, 0)).sound(r"""
 // maximum of floats by compare-and-swap
 // the first look is atomic, too
     float mine = x[blockIdx.x * blockDim.x + threadIdx.x];

@@ -1,9 +1,9 @@
 """Correct uses of scopes that look as if they were not."""
 
-from benchmarks.hazards.case import Empty, floats, ints, launch, sound, sound_in
+from benchmarks.hazards.case import Empty, floats, ints, kernel, launch
 from benchmarks.hazards.sound.fences import RELEASED
 
-FENCES = sound(launch(2, 1, Empty(1), ints(1, 0), Empty(1)))(r"""
+FENCES = launch(2, 1, Empty(1), ints(1, 0), Empty(1)).sound(r"""
 // fences of the system between blocks
 // a fence of the system is more than is needed, and enough
 __global__ void pass_on(float* data, volatile int* flag, float* y) {
@@ -20,7 +20,7 @@ __global__ void pass_on(float* data, volatile int* flag, float* y) {
 """)
 
 CASES = [
-    sound_in("count", 2, 64, x=floats(128), counts=Empty(2, "int32"))(r"""
+    kernel("count", 2, 64, x=floats(128), counts=Empty(2, "int32")).sound(r"""
 // atomics of a block in shared memory
 // shared memory belongs to one block
     __shared__ int local;
@@ -30,17 +30,17 @@ CASES = [
     __syncthreads();
     if (threadIdx.x == 0) counts[blockIdx.x] = local;
 """),
-    sound_in("count", 4, 32, x=floats(128), counts=ints(4, 0))(r"""
+    kernel("count", 4, 32, x=floats(128), counts=ints(4, 0)).sound(r"""
 // a global counter for each block
 // a counter is one block's
     if (x[blockIdx.x * blockDim.x + threadIdx.x] > 3.0f) atomicAdd_block(&counts[blockIdx.x], 1);
 """),
-    sound_in("histogram", 1, 64, x=ints(200), bins=ints(8, 0), n=200)(r"""
+    kernel("histogram", 1, 64, x=ints(200), bins=ints(8, 0), n=200).sound(r"""
 // grid of one block
 // there is no other block
     for (int i = threadIdx.x; i < n; i += blockDim.x) atomicAdd_block(&bins[x[i] % 8], 1);
 """),
-    sound(launch(1, 64, Empty(1), ints(1, 0), Empty(1)))(r"""
+    launch(1, 64, Empty(1), ints(1, 0), Empty(1)).sound(r"""
 // handing over within a block by fences of the block
 // both threads are of one block, in different warps
 __global__ void pass_on(float* data, volatile int* flag, float* y) {
@@ -55,19 +55,19 @@ __global__ void pass_on(float* data, volatile int* flag, float* y) {
     }
 }
 """),
-    sound_in("count", 4, 32, total=ints(1, 0))(r"""
+    kernel("count", 4, 32, total=ints(1, 0)).sound(r"""
 // atomics of the system from many blocks
 // the system has all blocks in it
     atomicAdd_system(total, 1);
 """),
     FENCES,
-    sound_in("add", 2, 32, sum=ints(1, 0))(r"""
+    kernel("add", 2, 32, sum=ints(1, 0)).sound(r"""
 // some add for the device, some for the system
 // each scope has both blocks in it
     if (blockIdx.x == 0) atomicAdd(sum, 1);
     else atomicAdd_system(sum, 1);
 """),
-    sound_in("best", 2, 64, x=ints(128), y=Empty(2, "int32"))(r"""
+    kernel("best", 2, 64, x=ints(128), y=Empty(2, "int32")).sound(r"""
 // shared atomic of block scope
 // the block's scope for the block's variable; barriers order the rest
     __shared__ int most;
@@ -82,7 +82,7 @@ __global__ void pass_on(float* data, volatile int* flag, float* y) {
 // release and acquire of device scope
 // device scope reaches the other block
 """),
-    sound(launch(4, 32, ints(4, 0), ints(1, 0)))(r"""
+    launch(4, 32, ints(4, 0), ints(1, 0)).sound(r"""
 // block scope in one kernel, device scope in the next
 // the kernels are in order, and in the first one a counter is one block's
 __global__ void by_blocks(int* counts, int* total) {
@@ -92,7 +92,7 @@ __global__ void all_together(int* counts, int* total) {
     if (threadIdx.x == 0) atomicAdd(total, counts[blockIdx.x]);
 }
 """),
-    sound_in("histogram", 3, 32, x=ints(200), bins=ints(8, 0), n=200)(r"""
+    kernel("histogram", 3, 32, x=ints(200), bins=ints(8, 0), n=200).sound(r"""
 // local histogram of the block, merged for the device
 // each level has its scope
     __shared__ int local[8];
@@ -103,20 +103,20 @@ __global__ void all_together(int* counts, int* total) {
     __syncthreads();
     if (threadIdx.x < 8) atomicAdd(&bins[threadIdx.x], local[threadIdx.x]);
 """),
-    sound_in("count", 4, 32, total=ints(1, 0))(r"""
+    kernel("count", 4, 32, total=ints(1, 0)).sound(r"""
 // atomic_ref without a scope
 // the default is the system
     cuda::atomic_ref<int> counter(*total);
     counter.fetch_add(1, cuda::memory_order_relaxed);
 """),
-    sound_in("own", 2, 32, counts=ints(64, 0))(r"""
+    kernel("own", 2, 32, counts=ints(64, 0)).sound(r"""
 // thread scope for private elements
 // no other thread touches the element
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     cuda::atomic_ref<int, cuda::thread_scope_thread> mine(counts[i]);
     for (int k = 0; k < 4; k++) mine.fetch_add(k);
 """),
-    sound_in("pass_on", 2, 64, x=floats(2), y=Empty(2))(r"""
+    kernel("pass_on", 2, 64, x=floats(2), y=Empty(2)).sound(r"""
 // warps of a block hand over by an atomic of block scope
 // the flag is shared memory
     __shared__ float data;
@@ -132,12 +132,12 @@ __global__ void all_together(int* counts, int* total) {
         y[blockIdx.x] = data;
     }
 """),
-    sound_in("mark", 4, 64, bits=ints(4, 0).astype("uint32"))(r"""
+    kernel("mark", 4, 64, bits=ints(4, 0).astype("uint32")).sound(r"""
 // words of one array, each one block's
 // blocks take neighbouring words, and never the same
     atomicOr_block(&bits[blockIdx.x], 1u << (threadIdx.x % 32));
 """),
-    sound_in("add_under_lock", 2, 96, y=Empty(2))(r"""
+    kernel("add_under_lock", 2, 96, y=Empty(2)).sound(r"""
 // lock of a block in shared memory
 // one lane of each warp takes a lock that is the block's
     __shared__ int lock;
@@ -154,20 +154,20 @@ __global__ void all_together(int* counts, int* total) {
     __syncthreads();
     if (threadIdx.x == 0) y[blockIdx.x] = sum;
 """),
-    sound_in("total", 4, 32, x=ints(128), parts=ints(4, 0), sum=ints(1, 0))(r"""
+    kernel("total", 4, 32, x=ints(128), parts=ints(4, 0), sum=ints(1, 0)).sound(r"""
 // threads for the block, one of them for the device
 // the barrier stands between the block's atomics and their plain reading
     atomicAdd_block(&parts[blockIdx.x], x[blockIdx.x * blockDim.x + threadIdx.x]);
     __syncthreads();
     if (threadIdx.x == 0) atomicAdd(sum, parts[blockIdx.x]);
 """),
-    sound_in("first_block", 4, 32, x=floats(32), count=ints(1, 0))(r"""
+    kernel("first_block", 4, 32, x=floats(32), count=ints(1, 0)).sound(r"""
 // only block 0 adds
 // the others have returned
     if (blockIdx.x != 0) return;
     if (x[threadIdx.x] > 7.0f) atomicAdd_block(count, 1);
 """),
-    sound_in("places", 2, 32, x=floats(64), out=Empty(64), used=ints(2, 0))(r"""
+    kernel("places", 2, 32, x=floats(64), out=Empty(64), used=ints(2, 0)).sound(r"""
 // counter of a block that is read behind its barrier
 // each block has its counter and its part of the array
     float v = x[blockIdx.x * blockDim.x + threadIdx.x];
@@ -177,7 +177,7 @@ __global__ void all_together(int* counts, int* total) {
     for (int k = used[blockIdx.x] + threadIdx.x; k < blockDim.x; k += blockDim.x)
         out[blockIdx.x * blockDim.x + k] = 0.0f;
 """),
-    sound_in("pass_on", 2, 64, x=floats(2), data=Empty(2), flags=ints(2, 0), y=Empty(2))(r"""
+    kernel("pass_on", 2, 64, x=floats(2), data=Empty(2), flags=ints(2, 0), y=Empty(2)).sound(r"""
 // wider fence than the flag needs
 // writer and reader are of one block; fences of the device order for it, too
     cuda::atomic_ref<int, cuda::thread_scope_block> ready(flags[blockIdx.x]);
@@ -191,14 +191,14 @@ __global__ void all_together(int* counts, int* total) {
         y[blockIdx.x] = data[blockIdx.x];
     }
 """),
-    sound_in("work", 2, 32, y=Empty(64), done=ints(1, 0))(r"""
+    kernel("work", 2, 32, y=Empty(64), done=ints(1, 0)).sound(r"""
 // relaxed counter of the device, unused as a flag
 // nobody reads y because of the counter
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     y[i] = sqrtf(i);
     cuda::atomic_ref<int, cuda::thread_scope_device>(*done).fetch_add(1, cuda::memory_order_relaxed);
 """),
-    sound_in("swap_in", 2, 32, x=ints(64), slots=ints(2, -1), y=Empty(64, "int32"))(r"""
+    kernel("swap_in", 2, 32, x=ints(64), slots=ints(2, -1), y=Empty(64, "int32")).sound(r"""
 // slots exchanged within a block
 // a slot is exchanged by the threads of one block; any order is right
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -214,7 +214,7 @@ __global__ void all_together(int* counts, int* total) {
 +        while (ready.load(cuda::memory_order_relaxed) == 0) {}
 +        cuda::atomic_thread_fence(cuda::memory_order_acquire, cuda::thread_scope_device);
 """),
-    sound_in("turns", 2, 32, words=ints(8, 0))(r"""
+    kernel("turns", 2, 32, words=ints(8, 0)).sound(r"""
 // block of 32 in turns for another word
 // words 0 to 3 are block 0's, 4 to 7 block 1's
     for (int k = 0; k < 4; k++) {

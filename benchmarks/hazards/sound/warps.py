@@ -1,8 +1,8 @@
 """Correct uses of warps that look as if they were not."""
 
-from benchmarks.hazards.case import Empty, floats, ints, launch, sound, sound_in
+from benchmarks.hazards.case import Empty, floats, ints, kernel, launch
 
-SCAN = sound_in("scan", 1, 32, x=floats(32), y=Empty(32))(r"""
+SCAN = kernel("scan", 1, 32, x=floats(32), y=Empty(32)).sound(r"""
 // warp scan with two barriers a step
 // reads and writes are parted
     __shared__ float s[32];
@@ -19,14 +19,14 @@ SCAN = sound_in("scan", 1, 32, x=floats(32), y=Empty(32))(r"""
 """)
 
 CASES = [
-    sound_in("warp_sums", 1, 64, x=floats(64), y=Empty(64))(r"""
+    kernel("warp_sums", 1, 64, x=floats(64), y=Empty(64)).sound(r"""
 // butterfly
 // all warps are full, and all lanes come
     float v = x[threadIdx.x];
     for (int by = 16; by > 0; by /= 2) v += __shfl_xor_sync(0xffffffff, v, by);
     y[threadIdx.x] = v;
 """),
-    sound_in("half_sum", 1, 32, x=floats(32), y=Empty(1))(r"""
+    kernel("half_sum", 1, 32, x=floats(32), y=Empty(1)).sound(r"""
 // half of a warp, with a mask and a width of its own
 // the mask names who is there; a lane beyond the width gives one's own value
     int t = threadIdx.x;
@@ -36,7 +36,7 @@ CASES = [
         if (t == 0) *y = v;
     }
 """),
-    sound_in("relative", 1, 32, x=floats(32), y=Empty(32))(r"""
+    kernel("relative", 1, 32, x=floats(32), y=Empty(32)).sound(r"""
 // mask made by a vote
 // exactly the lanes in the mask take the branch, and the leader is one of them
     int t = threadIdx.x;
@@ -44,7 +44,7 @@ CASES = [
     unsigned mask = __ballot_sync(0xffffffff, mine);
     if (mine) y[t] = x[t] - __shfl_sync(mask, x[t], __ffs(mask) - 1);
 """),
-    sound_in("votes", 1, 32, x=floats(32), y=Empty(1, "uint32"), n=20)(r"""
+    kernel("votes", 1, 32, x=floats(32), y=Empty(1, "uint32"), n=20).sound(r"""
 // vote after some lanes have returned
 // only lanes that have not exited have to come to a vote, and only they are counted
     int t = threadIdx.x;
@@ -52,7 +52,7 @@ CASES = [
     unsigned positive = __ballot_sync(0xffffffff, x[t] > 0.0f);
     if (t == 0) *y = positive;
 """),
-    sound(launch(2, 32, floats(64), Empty(64), ints(1, 0)))(r"""
+    launch(2, 32, floats(64), Empty(64), ints(1, 0)).sound(r"""
 // atomics put together by the active lanes
 // whichever lanes are active, the leader is one of them
 __device__ int take_one(int* counter) {
@@ -68,7 +68,7 @@ __global__ void keep(const float* x, float* out, int* used) {
 }
 """),
     SCAN,
-    sound_in("first_warp", 1, 96, x=floats(96), y=Empty(96))(r"""
+    kernel("first_warp", 1, 96, x=floats(96), y=Empty(96)).sound(r"""
 // full masks in a branch for whole warps
 // a warp is in one branch as a whole
     int t = threadIdx.x;
@@ -80,7 +80,7 @@ __global__ void keep(const float* x, float* out, int* used) {
     }
     y[t] = v;
 """),
-    sound_in("walk", 1, 32, counts=ints(32), x=floats(32), y=Empty(32))(r"""
+    kernel("walk", 1, 32, counts=ints(32), x=floats(32), y=Empty(32)).sound(r"""
 // as many rounds as the warp agrees on
 // all lanes go round as often as the slowest, and use what they need
     int t = threadIdx.x, rounds = counts[t];
@@ -92,7 +92,7 @@ __global__ void keep(const float* x, float* out, int* used) {
     }
     y[t] = sum;
 """),
-    sound_in("fold", 1, 32, x=floats(32), y=Empty(32))(r"""
+    kernel("fold", 1, 32, x=floats(32), y=Empty(32)).sound(r"""
 // barrier for the lower half only
 // the mask names the lanes that exchange something
     __shared__ float s[32];
@@ -105,13 +105,13 @@ __global__ void keep(const float* x, float* out, int* used) {
         y[t] = x[t];
     }
 """),
-    sound_in("rotate", 1, 32, x=floats(32), y=Empty(32))(r"""
+    kernel("rotate", 1, 32, x=floats(32), y=Empty(32)).sound(r"""
 // source lane beyond 31
 // the source lane is taken modulo the width
     int t = threadIdx.x;
     y[t] = __shfl_sync(0xffffffff, x[t], t + 1);
 """),
-    sound_in("scan", 1, 64, x=floats(64), y=Empty(64))(r"""
+    kernel("scan", 1, 64, x=floats(64), y=Empty(64)).sound(r"""
 // scan by shuffles
 // the shuffle is outside of the if
     int lane = threadIdx.x % 32;
@@ -122,7 +122,7 @@ __global__ void keep(const float* x, float* out, int* used) {
     }
     y[threadIdx.x] = v;
 """),
-    sound_in("sums", 1, 64, x=floats(40), y=Empty(2), n=40)(r"""
+    kernel("sums", 1, 64, x=floats(40), y=Empty(2), n=40).sound(r"""
 // tail that brings zeros
 // lanes beyond n stay, and add nothing
     int t = threadIdx.x;
@@ -130,14 +130,14 @@ __global__ void keep(const float* x, float* out, int* used) {
     for (int by = 16; by > 0; by /= 2) v += __shfl_down_sync(0xffffffff, v, by);
     if (t % 32 == 0) y[t / 32] = v;
 """),
-    sound_in("histogram", 1, 64, keys=ints(64), bins=ints(5, 0))(r"""
+    kernel("histogram", 1, 64, keys=ints(64), bins=ints(5, 0)).sound(r"""
 // one atomic for each group of equal keys
 // the match is made by the whole warp, and each group has one leader
     int lane = threadIdx.x % 32, key = keys[threadIdx.x] % 5;
     unsigned same = __match_any_sync(0xffffffff, key);
     if (lane == __ffs(same) - 1) atomicAdd(&bins[key], __popc(same));
 """),
-    sound_in("tiles", 1, 64, x=floats(64), y=Empty(64))(r"""
+    kernel("tiles", 1, 64, x=floats(64), y=Empty(64)).sound(r"""
 // two tiles of a warp in different branches
 // a tile is in one branch as a whole, and its functions name its own lanes
     auto tile = cg::tiled_partition<16>(cg::this_thread_block());
@@ -149,7 +149,7 @@ __global__ void keep(const float* x, float* out, int* used) {
     }
     y[threadIdx.x] = v;
 """),
-    sound_in("here", 1, 32, x=floats(32), y=Empty(32))(r"""
+    kernel("here", 1, 32, x=floats(32), y=Empty(32)).sound(r"""
 // group of those that are here
 // rank 0 of the group is one of those in the branch
     int t = threadIdx.x;
@@ -159,7 +159,7 @@ __global__ void keep(const float* x, float* out, int* used) {
         y[t] = group.shfl(x[t], 0) + group.size();
     }
 """),
-    sound(launch(1, 32, ints(1, 0), ints(1, 0)))(r"""
+    launch(1, 32, ints(1, 0), ints(1, 0)).sound(r"""
 // lock taken by lanes of one warp
 // a lane that has the lock gives it back in the same round
 __global__ void add_under_lock(int* lock, volatile int* sum) {
@@ -175,7 +175,7 @@ __global__ void add_under_lock(int* lock, volatile int* sum) {
     }
 }
 """),
-    sound_in("mirror", 1, 128, x=floats(128), y=Empty(128))(r"""
+    kernel("mirror", 1, 128, x=floats(128), y=Empty(128)).sound(r"""
 // own slice of shared memory for each warp
 // only lanes of one warp exchange something
     __shared__ float slices[4][32];
@@ -184,7 +184,7 @@ __global__ void add_under_lock(int* lock, volatile int* sum) {
     __syncwarp();
     y[threadIdx.x] = slices[warp][31 - lane];
 """),
-    sound_in("own", 1, 32, x=floats(32), y=Empty(32))(r"""
+    kernel("own", 1, 32, x=floats(32), y=Empty(32)).sound(r"""
 // own element, without any barrier
 // no lane touches another one's element
     __shared__ float s[32];
@@ -193,13 +193,13 @@ __global__ void add_under_lock(int* lock, volatile int* sum) {
     s[t] = s[t] * s[t];
     y[t] = s[t];
 """),
-    sound_in("sums", 1, 64, x=ints(64).astype("uint32"), y=Empty(2, "uint32"))(r"""
+    kernel("sums", 1, 64, x=ints(64).astype("uint32"), y=Empty(2, "uint32")).sound(r"""
 // sum by one instruction
 // all lanes call it; who writes is decided afterwards
     unsigned all = __reduce_add_sync(0xffffffff, x[threadIdx.x]);
     if (threadIdx.x % 32 == 0) y[threadIdx.x / 32] = all;
 """),
-    sound_in("compact", 1, 32, x=floats(32), out=Empty(32), used=ints(1, 0))(r"""
+    kernel("compact", 1, 32, x=floats(32), out=Empty(32), used=ints(1, 0)).sound(r"""
 // compaction by votes
 // each lane counts the bits below its own
     int lane = threadIdx.x;
@@ -208,7 +208,7 @@ __global__ void add_under_lock(int* lock, volatile int* sum) {
     if (keep) out[__popc(kept & ((1u << lane) - 1))] = x[lane];
     if (lane == 0) *used = __popc(kept);
 """),
-    sound_in("halve", 1, 64, x=floats(64), rounds=Empty(64, "int32"))(r"""
+    kernel("halve", 1, 64, x=floats(64), rounds=Empty(64, "int32")).sound(r"""
 // loop that the warp leaves together
 // __any_sync() tells all lanes the same
     float v = x[threadIdx.x];
@@ -219,7 +219,7 @@ __global__ void add_under_lock(int* lock, volatile int* sum) {
     }
     rounds[threadIdx.x] = k;
 """),
-    sound_in("visit", 1, 32, x=floats(32), y=Empty(32))(r"""
+    kernel("visit", 1, 32, x=floats(32), y=Empty(32)).sound(r"""
 // one lane after the other
 // `todo` is the same in all lanes
     int t = threadIdx.x;
@@ -231,7 +231,7 @@ __global__ void add_under_lock(int* lock, volatile int* sum) {
     }
     y[t] = sum;
 """),
-    sound_in("parities", 1, 32, x=floats(32), y=Empty(32))(r"""
+    kernel("parities", 1, 32, x=floats(32), y=Empty(32)).sound(r"""
 // branches with masks of their own
 // each mask names exactly the lanes of its branch, and partners have the same parity
     int t = threadIdx.x;
@@ -243,7 +243,7 @@ __global__ void add_under_lock(int* lock, volatile int* sum) {
     }
     y[t] = v;
 """),
-    sound_in("lookup", 1, 64, x=floats(64), cell=Empty(2), y=Empty(64))(r"""
+    kernel("lookup", 1, 64, x=floats(64), cell=Empty(2), y=Empty(64)).sound(r"""
 // lane 0 writes for the warp
 // __syncwarp() orders global memory, too, for the lanes of the warp
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -251,13 +251,13 @@ __global__ void add_under_lock(int* lock, volatile int* sum) {
     __syncwarp();
     y[threadIdx.x] = cell[warp];
 """),
-    sound_in("pairs", 1, 20, x=floats(20), y=Empty(20))(r"""
+    kernel("pairs", 1, 20, x=floats(20), y=Empty(20)).sound(r"""
 // block of 20 with a mask of 20
 // partners are 0 and 1, 2 and 3, up to 18 and 19
     int t = threadIdx.x;
     y[t] = x[t] + __shfl_xor_sync((1u << 20) - 1, x[t], 1);
 """),
-    sound_in("lower", 1, 32, x=floats(32), y=Empty(8))(r"""
+    kernel("lower", 1, 32, x=floats(32), y=Empty(8)).sound(r"""
 // more is shuffled than is used
 // every lane has a value to give; lanes 0 to 7 use those of 8 to 15
     int lane = threadIdx.x;

@@ -1,9 +1,271 @@
-"""Bugs of warps: lanes that aren't there, masks that are wrong, and hopes for lockstep."""
+"""Warps: right uses that look wrong; lanes that aren't there, wrong masks, and hopes for lockstep."""
 
 from benchmarks.hazards.case import Empty, floats, ints, kernel, launch
-from benchmarks.hazards.sound.warps import SCAN
+
+SCAN = kernel("scan", 1, 32, x=floats(32), y=Empty(32)).sound(r"""
+// warp scan with two barriers a step
+// reads and writes are parted
+    __shared__ float s[32];
+    int t = threadIdx.x;
+    s[t] = x[t];
+    __syncwarp();
+    for (int by = 1; by < 32; by *= 2) {
+        float v = t >= by ? s[t - by] : 0.0f;
+        __syncwarp();
+        s[t] += v;
+        __syncwarp();
+    }
+    y[t] = s[t];
+""")
 
 CASES = [
+    kernel("warp_sums", 1, 64, x=floats(64), y=Empty(64)).sound(r"""
+// butterfly
+// all warps are full, and all lanes come
+    float v = x[threadIdx.x];
+    for (int by = 16; by > 0; by /= 2) v += __shfl_xor_sync(0xffffffff, v, by);
+    y[threadIdx.x] = v;
+"""),
+    kernel("half_sum", 1, 32, x=floats(32), y=Empty(1)).sound(r"""
+// half of a warp, with a mask and a width of its own
+// the mask names who is there; a lane beyond the width gives one's own value
+    int t = threadIdx.x;
+    if (t < 16) {
+        float v = x[t];
+        for (int by = 8; by > 0; by /= 2) v += __shfl_down_sync(0x0000ffff, v, by, 16);
+        if (t == 0) *y = v;
+    }
+"""),
+    kernel("relative", 1, 32, x=floats(32), y=Empty(32)).sound(r"""
+// mask made by a vote
+// exactly the lanes in the mask take the branch, and the leader is one of them
+    int t = threadIdx.x;
+    bool mine = x[t] > 4.0f;
+    unsigned mask = __ballot_sync(0xffffffff, mine);
+    if (mine) y[t] = x[t] - __shfl_sync(mask, x[t], __ffs(mask) - 1);
+"""),
+    kernel("votes", 1, 32, x=floats(32), y=Empty(1, "uint32"), n=20).sound(r"""
+// vote after some lanes have returned
+// only lanes that have not exited have to come to a vote, and only they are counted
+    int t = threadIdx.x;
+    if (t >= n) return;
+    unsigned positive = __ballot_sync(0xffffffff, x[t] > 0.0f);
+    if (t == 0) *y = positive;
+"""),
+    launch(2, 32, floats(64), Empty(64), ints(1, 0)).sound(r"""
+// atomics put together by the active lanes
+// whichever lanes are active, the leader is one of them
+__device__ int take_one(int* counter) {
+    unsigned mask = __activemask();
+    int lane = threadIdx.x % 32, leader = __ffs(mask) - 1, base = 0;
+    if (lane == leader) base = atomicAdd(counter, __popc(mask));
+    base = __shfl_sync(mask, base, leader);
+    return base + __popc(mask & ((1u << lane) - 1));
+}
+__global__ void keep(const float* x, float* out, int* used) {
+    float v = x[blockIdx.x * blockDim.x + threadIdx.x];
+    if (v > 10.0f) out[take_one(used)] = v;
+}
+"""),
+    SCAN,
+    kernel("first_warp", 1, 96, x=floats(96), y=Empty(96)).sound(r"""
+// full masks in a branch for whole warps
+// a warp is in one branch as a whole
+    int t = threadIdx.x;
+    float v = x[t];
+    if (t / 32 == 0) {
+        v += __shfl_xor_sync(0xffffffff, v, 1);
+    } else {
+        v *= __shfl_sync(0xffffffff, v, 0);
+    }
+    y[t] = v;
+"""),
+    kernel("walk", 1, 32, counts=ints(32), x=floats(32), y=Empty(32)).sound(r"""
+// as many rounds as the warp agrees on
+// all lanes go round as often as the slowest, and use what they need
+    int t = threadIdx.x, rounds = counts[t];
+    for (int by = 16; by > 0; by /= 2) rounds = max(rounds, __shfl_xor_sync(0xffffffff, rounds, by));
+    float sum = 0.0f;
+    for (int k = 0; k < rounds; k++) {
+        float other = __shfl_sync(0xffffffff, x[t], k % 32);
+        if (k < counts[t]) sum += other;
+    }
+    y[t] = sum;
+"""),
+    kernel("fold", 1, 32, x=floats(32), y=Empty(32)).sound(r"""
+// barrier for the lower half only
+// the mask names the lanes that exchange something
+    __shared__ float s[32];
+    int t = threadIdx.x;
+    if (t < 16) {
+        s[t] = x[t];
+        __syncwarp(0x0000ffff);
+        y[t] = s[15 - t];
+    } else {
+        y[t] = x[t];
+    }
+"""),
+    kernel("rotate", 1, 32, x=floats(32), y=Empty(32)).sound(r"""
+// source lane beyond 31
+// the source lane is taken modulo the width
+    int t = threadIdx.x;
+    y[t] = __shfl_sync(0xffffffff, x[t], t + 1);
+"""),
+    kernel("scan", 1, 64, x=floats(64), y=Empty(64)).sound(r"""
+// scan by shuffles
+// the shuffle is outside of the if
+    int lane = threadIdx.x % 32;
+    float v = x[threadIdx.x];
+    for (int by = 1; by < 32; by *= 2) {
+        float left = __shfl_up_sync(0xffffffff, v, by);
+        if (lane >= by) v += left;
+    }
+    y[threadIdx.x] = v;
+"""),
+    kernel("sums", 1, 64, x=floats(40), y=Empty(2), n=40).sound(r"""
+// tail that brings zeros
+// lanes beyond n stay, and add nothing
+    int t = threadIdx.x;
+    float v = t < n ? x[t] : 0.0f;
+    for (int by = 16; by > 0; by /= 2) v += __shfl_down_sync(0xffffffff, v, by);
+    if (t % 32 == 0) y[t / 32] = v;
+"""),
+    kernel("histogram", 1, 64, keys=ints(64), bins=ints(5, 0)).sound(r"""
+// one atomic for each group of equal keys
+// the match is made by the whole warp, and each group has one leader
+    int lane = threadIdx.x % 32, key = keys[threadIdx.x] % 5;
+    unsigned same = __match_any_sync(0xffffffff, key);
+    if (lane == __ffs(same) - 1) atomicAdd(&bins[key], __popc(same));
+"""),
+    kernel("tiles", 1, 64, x=floats(64), y=Empty(64)).sound(r"""
+// two tiles of a warp in different branches
+// a tile is in one branch as a whole, and its functions name its own lanes
+    auto tile = cg::tiled_partition<16>(cg::this_thread_block());
+    float v = x[threadIdx.x];
+    if (tile.meta_group_rank() % 2 == 0) {
+        v = tile.shfl(v, 3);
+    } else {
+        for (int by = 8; by > 0; by /= 2) v += tile.shfl_xor(v, by);
+    }
+    y[threadIdx.x] = v;
+"""),
+    kernel("here", 1, 32, x=floats(32), y=Empty(32)).sound(r"""
+// group of those that are here
+// rank 0 of the group is one of those in the branch
+    int t = threadIdx.x;
+    y[t] = 0.0f;
+    if (t % 3 == 1) {
+        auto group = cg::coalesced_threads();
+        y[t] = group.shfl(x[t], 0) + group.size();
+    }
+"""),
+    launch(1, 32, ints(1, 0), ints(1, 0)).sound(r"""
+// lock taken by lanes of one warp
+// a lane that has the lock gives it back in the same round
+__global__ void add_under_lock(int* lock, volatile int* sum) {
+    bool done = false;
+    while (!done) {
+        if (atomicCAS(lock, 0, 1) == 0) {
+            __threadfence();
+            *sum = *sum + (int)threadIdx.x;
+            __threadfence();
+            atomicExch(lock, 0);
+            done = true;
+        }
+    }
+}
+"""),
+    kernel("mirror", 1, 128, x=floats(128), y=Empty(128)).sound(r"""
+// own slice of shared memory for each warp
+// only lanes of one warp exchange something
+    __shared__ float slices[4][32];
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    slices[warp][lane] = x[threadIdx.x];
+    __syncwarp();
+    y[threadIdx.x] = slices[warp][31 - lane];
+"""),
+    kernel("own", 1, 32, x=floats(32), y=Empty(32)).sound(r"""
+// own element, without any barrier
+// no lane touches another one's element
+    __shared__ float s[32];
+    int t = threadIdx.x;
+    s[t] = x[t];
+    s[t] = s[t] * s[t];
+    y[t] = s[t];
+"""),
+    kernel("sums", 1, 64, x=ints(64).astype("uint32"), y=Empty(2, "uint32")).sound(r"""
+// sum by one instruction
+// all lanes call it; who writes is decided afterwards
+    unsigned all = __reduce_add_sync(0xffffffff, x[threadIdx.x]);
+    if (threadIdx.x % 32 == 0) y[threadIdx.x / 32] = all;
+"""),
+    kernel("compact", 1, 32, x=floats(32), out=Empty(32), used=ints(1, 0)).sound(r"""
+// compaction by votes
+// each lane counts the bits below its own
+    int lane = threadIdx.x;
+    bool keep = x[lane] > 11.0f;
+    unsigned kept = __ballot_sync(0xffffffff, keep);
+    if (keep) out[__popc(kept & ((1u << lane) - 1))] = x[lane];
+    if (lane == 0) *used = __popc(kept);
+"""),
+    kernel("halve", 1, 64, x=floats(64), rounds=Empty(64, "int32")).sound(r"""
+// loop that the warp leaves together
+// __any_sync() tells all lanes the same
+    float v = x[threadIdx.x];
+    int k = 0;
+    while (__any_sync(0xffffffff, v > 1.0f)) {
+        v *= 0.5f;
+        k++;
+    }
+    rounds[threadIdx.x] = k;
+"""),
+    kernel("visit", 1, 32, x=floats(32), y=Empty(32)).sound(r"""
+// one lane after the other
+// `todo` is the same in all lanes
+    int t = threadIdx.x;
+    unsigned todo = __ballot_sync(0xffffffff, x[t] > 27.0f);
+    float sum = 0.0f;
+    while (todo) {
+        sum += __shfl_sync(0xffffffff, x[t], __ffs(todo) - 1);
+        todo &= todo - 1;
+    }
+    y[t] = sum;
+"""),
+    kernel("parities", 1, 32, x=floats(32), y=Empty(32)).sound(r"""
+// branches with masks of their own
+// each mask names exactly the lanes of its branch, and partners have the same parity
+    int t = threadIdx.x;
+    float v = x[t];
+    if (t % 2 == 0) {
+        v += __shfl_xor_sync(0x55555555, v, 2);
+    } else {
+        v -= __shfl_xor_sync(0xaaaaaaaa, v, 4);
+    }
+    y[t] = v;
+"""),
+    kernel("lookup", 1, 64, x=floats(64), cell=Empty(2), y=Empty(64)).sound(r"""
+// lane 0 writes for the warp
+// __syncwarp() orders global memory, too, for the lanes of the warp
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    if (lane == 0) cell[warp] = x[32 * warp];
+    __syncwarp();
+    y[threadIdx.x] = cell[warp];
+"""),
+    kernel("pairs", 1, 20, x=floats(20), y=Empty(20)).sound(r"""
+// block of 20 with a mask of 20
+// partners are 0 and 1, 2 and 3, up to 18 and 19
+    int t = threadIdx.x;
+    y[t] = x[t] + __shfl_xor_sync((1u << 20) - 1, x[t], 1);
+"""),
+    kernel("lower", 1, 32, x=floats(32), y=Empty(8)).sound(r"""
+// more is shuffled than is used
+// every lane has a value to give; lanes 0 to 7 use those of 8 to 15
+    int lane = threadIdx.x;
+    float v = 0.0f;
+    if (lane < 16) v = x[lane];
+    float other = __shfl_down_sync(0xffffffff, v, 8);
+    if (lane < 8) y[lane] = v + other;
+"""),
     kernel("warp_sum", 1, 32, x=floats(32), y=Empty(1)).bug("Race: s")(r"""
 // warp reduction in shared memory without barriers
 // lanes of a warp need not run in lockstep

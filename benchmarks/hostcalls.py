@@ -14,8 +14,7 @@ import os
 import statistics
 import sys
 import tempfile
-import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -48,7 +47,6 @@ __global__ void says(int number)
 }
 """
 RUNS = 7
-TURNS = 1000
 
 
 def sum_of(blocks: int, number: int) -> list[int]:
@@ -137,21 +135,6 @@ def printing(blocks: int, number: int) -> float:
     return statistics.median(times)
 
 
-async def turns(opened: bool) -> float:
-    """Microseconds of a turn of the event loop, with a host that has nothing to answer, or without."""
-
-    @contextlib.asynccontextmanager
-    async def nothing() -> AsyncIterator[None]:
-        yield
-
-    chosen: Callable[[], Any] = agt.hostcalls if opened else nothing
-    async with chosen():
-        start = time.perf_counter()
-        for _ in range(TURNS):
-            await asyncio.sleep(0)
-        return (time.perf_counter() - start) * 1e6 / TURNS
-
-
 async def main(name: str, blocks: list[int]) -> None:
     """Print the table."""
     device = agt.use(name)
@@ -165,9 +148,6 @@ async def main(name: str, blocks: list[int]) -> None:
             us = await packets(kernel, count, number, how)
             label = f"{way}, {count} blocks"
             print(f"{label:34s} {us:9.3f} us a call   {1e6 / us:12,.0f} calls/s", flush=True)
-    if device.clock != "simulated":
-        print(f"{'a turn of the event loop':34s} {await turns(False):9.2f} us")
-        print(f"{'  while hostcalls are open':34s} {await turns(True):9.2f} us")
 
 
 if __name__ == "__main__":

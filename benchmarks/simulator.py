@@ -3,20 +3,17 @@
     python benchmarks/simulator.py
 
 Prints wall-clock times of this machine for the four-batch MLP, for kernels of real size, and for submitted
-operations; and the event engine beside simpy on the same work, in turns, in one process, where
-simpy is installed (`pip install simpy`). Nothing here is a time of a GPU.
+operations; and for the event engine alone. Nothing here is a time of a GPU.
 """
 
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import os
 import platform
 import statistics
 import time
 from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
@@ -166,49 +163,6 @@ def with_engine() -> float:
     return engine.now
 
 
-def with_simpy() -> float:
-    """The same in simpy's own idiom: a process for each stream, a resource for each copy engine."""
-    import simpy
-
-    env = simpy.Environment()
-    h2d, d2h, sms = (simpy.Resource(env, n) for n in (1, 1, STREAMS))
-
-    def stream():
-        for _ in range(CHAINS):
-            for resource, us in ((h2d, COPY_IN), (sms, KERNEL), (d2h, COPY_OUT)):
-                with resource.request() as request:
-                    yield request
-                    yield env.timeout(us)
-
-    for _ in range(STREAMS):
-        env.process(stream())
-    env.run()
-    return env.now
-
-
-def compare() -> None:
-    """Both engines in turns."""
-    commands = STREAMS * CHAINS * 3
-    if importlib.util.find_spec("simpy") is None:
-        ours = min(seconds(with_engine, 5))
-        print(
-            f"event engine: {commands / ours:,.0f} commands/s, best of 5 (simpy is not installed)"
-        )
-        return
-    end, other_end = with_engine(), with_simpy()
-    agree = "the same" if abs(end - other_end) < 1e-6 * end else f"NOT {other_end:,.0f} us"
-    ours, theirs = [], []
-    for _ in range(5):
-        ours += seconds(with_engine, 1)
-        theirs += seconds(with_simpy, 1)
-    print(
-        f"event engine against simpy {version('simpy')}: {commands:,} commands on {STREAMS} streams, in "
-        f"turns, best of 5; virtual end {end:,.0f} us, in both {agree}"
-    )
-    for name, found in (("ours", ours), ("simpy", theirs)):
-        print(f"  {name:6} {min(found):.3f} s, {commands / min(found):,.0f} commands/s")
-
-
 def main() -> None:
     """Measure and print."""
     processor = platform.processor() or platform.machine()
@@ -233,7 +187,8 @@ def main() -> None:
     print(
         f"{'operations submitted by async_on, and simulated':46} {count / best:9,.0f} operations/s"
     )
-    compare()
+    commands, best = STREAMS * CHAINS * 3, min(seconds(with_engine, 5))
+    print(f"{'commands of the event engine alone':46} {commands / best:9,.0f} commands/s")
     print("target: 20,000 submitted operations a second through the engine")
 
 

@@ -145,7 +145,6 @@ def main() -> None:
             # Graphs of four need a multiple of four.
             counted = count // (16 if args.quick else 4) * 4
             found["serving"] += serving.compare(make_work(dim), counted, loop, in_place=in_place)
-    found["soak"] = serving.soak(make_work(64), 5000 if args.quick else 100_000, loop)
     loop.close()
     args.out.mkdir(parents=True, exist_ok=True)
     (args.out / "peers.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")

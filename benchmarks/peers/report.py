@@ -66,7 +66,6 @@ def text(found: dict[str, Any]) -> str:
             ),
             "## Requests a second: ratio to a loop by hand",
             *_served(found["serving"]),
-            _soaked(found["soak"]),
             "",
         ]
     )
@@ -90,15 +89,6 @@ def _served(rows: list[Row]) -> list[str]:
             _by_size(timed, "p99_us", ",.0f"),
         ]
     return told
-
-
-def _soaked(soak: Row) -> str:
-    return (
-        f"After {soak['answered']:,} requests at DIM {soak['dim']} that were answered, "
-        f"{soak['cancelled']:,} that were cancelled and {soak['refused']:,} that were refused: "
-        f"{soak['host_bytes_more']:,} bytes more of host memory, {soak['device_bytes_more']:,} of "
-        f"device memory, {soak['in_flight_after']} submissions in flight."
-    )
 
 
 def figure(found: dict[str, Any], path: Path) -> None:

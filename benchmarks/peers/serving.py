@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import gc
-import resource
 import time
 from collections import deque
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import cupy
@@ -226,54 +223,3 @@ def compare(
         }
         for name in ways
     ]
-
-
-def soak(work: Work, count: int, loop: asyncio.AbstractEventLoop) -> Row:
-    """Memory before and after many requests, some of which are cancelled or refused."""
-    pool: Any = agt.current_device()._pool
-
-    def resident() -> int:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
-
-    async def run() -> Row:
-        request = np.array(work.xs[0])
-        answered = cancelled = refused = 0
-        async with agt.Server(pipeline(work), request.shape, lanes=LANES) as server:
-            want = await server(request)
-            async for _ in server.map(request for _ in range(1000)):
-                pass
-            gc.collect()
-            agt.synchronize()
-            before = (resident(), int(pool.used_bytes()))
-            for part in range(count // 1000):
-                tasks = [asyncio.ensure_future(server(request)) for _ in range(40)]
-                await asyncio.sleep(0)
-                for task in tasks[part % 7 :: 7]:
-                    task.cancel()
-                try:
-                    await server(request[:1])
-                except agt.UsageError:
-                    refused += 1
-                for answer in await asyncio.gather(*tasks, return_exceptions=True):
-                    if isinstance(answer, asyncio.CancelledError):
-                        cancelled += 1
-                    else:
-                        assert np.array_equal(answer, want)
-                        answered += 1
-                async for answer in server.map(request for _ in range(960)):
-                    assert np.array_equal(answer, want)
-                    answered += 1
-            in_flight = agt.in_flight()
-            gc.collect()
-            after = (resident(), int(pool.used_bytes()))
-        return {
-            "dim": work.dim,
-            "answered": answered,
-            "cancelled": cancelled,
-            "refused": refused,
-            "host_bytes_more": after[0] - before[0],
-            "device_bytes_more": after[1] - before[1],
-            "in_flight_after": in_flight,
-        }
-
-    return loop.run_until_complete(run())

@@ -4,7 +4,8 @@
 comments tell its name, and what is wrong with it, or why it is right. Those in Python are made in host.py.
 In a bug, `// <- bug` (in Python `# <- bug`) marks each line that a finding may name: for a race, both sides.
 
-What differs from another program by a few lines is written as `Case.changed` of that, as in a diff.
+What differs from another program by a few lines is written as `Case.changed` of that, as in a diff. There,
+`// <- in bugs` marks a line for all the bugs that are made of a right program.
 
 `finds` are the kinds of error, any of which is right, with spaces between them; then behind a colon the
 words that a message about the cause has, ``a|b`` being either of two: "Race Barrier: tile". "Early" stands
@@ -29,7 +30,7 @@ import numpy as np
 import asyncgpu_tutor as agt
 import simgpu
 
-MARK = "<- bug"
+MARK, LATER = "<- bug", "<- in bugs"
 _PATIENCE = 10  # s for one program
 _KERNEL = re.compile(r"__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\s*\(")
 _EXCERPT = re.compile(r"^ *line \d+: .*$", re.MULTILINE)  # of the source, in a message
@@ -104,6 +105,7 @@ class Case:
     why: str = ""  # a bug's cause, or why the program is right
     first_line: int = 1  # the number of the source's first line
     launch: Launch | None = None
+    told: str = ""  # the source as it was told, with marks for what is made of it
 
     @property
     def marked(self) -> set[int]:
@@ -160,7 +162,7 @@ class Case:
         def make(program: str) -> Case:
             assert self.launch is not None
             name, why, changes = headed(program)
-            lines, at = self.source.split("\n"), 0
+            lines, at = self.told.split("\n"), 0
             for change in changes.splitlines():
                 kind, line = change[0], change[1:]
                 if kind != "+":
@@ -222,8 +224,10 @@ def expected(finds: str) -> tuple[tuple[str, ...], str]:
     return tuple(kinds.split()), about
 
 
-def _case(name: str, why: str, source: str, launch: Launch, finds: str = "") -> Case:
-    case = Case(name, source, _launches(source, launch), *expected(finds), why, launch=launch)
+def _case(name: str, why: str, told: str, launch: Launch, finds: str) -> Case:
+    source = re.sub(f"  // {LATER}$", f"  // {MARK}" if finds else "", told, flags=re.MULTILINE)
+    run = _launches(source, launch)
+    case = Case(name, source, run, *expected(finds), why, launch=launch, told=told)
     assert bool(case.marked) == bool(finds), f"{name!r} has a mistake and no mark, or the reverse"
     return case
 
@@ -235,7 +239,7 @@ def _type(arg: object) -> str:
 
 
 def _unmarked(line: str) -> str:
-    return line.removesuffix(f"  // {MARK}")
+    return line.removesuffix(f"  // {MARK}").removesuffix(f"  // {LATER}")
 
 
 def kernels_of(source: str) -> list[str]:

@@ -25,10 +25,10 @@ SORT = kernel("sort", 1, 64, x=ints(64)[::-1].copy(), n=64).sound(r"""
     for (int phase = 0; phase < n; phase++) {
         __syncthreads();
         int left = 2 * t + phase % 2;
-        if (left + 1 < n && s[left] > s[left + 1]) {
+        if (left + 1 < n && s[left] > s[left + 1]) {  // <- in bugs
             int swap = s[left];
-            s[left] = s[left + 1];
-            s[left + 1] = swap;
+            s[left] = s[left + 1];  // <- in bugs
+            s[left + 1] = swap;  // <- in bugs
         }
     }
     __syncthreads();
@@ -580,9 +580,6 @@ __global__ void use(const float* x, float* y) {
      s[t] = x[t];
 +    __syncthreads();
 -        __syncthreads();
-         if (left + 1 < n && s[left] > s[left + 1]) {  // <- bug
-             s[left] = s[left + 1];  // <- bug
-             s[left + 1] = swap;  // <- bug
 """),
     REVERSED.changed(finds="Early: tile")(r"""
 // group of a tile in place of the block

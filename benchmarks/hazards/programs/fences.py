@@ -7,13 +7,13 @@ HANDED_ON = kernel("pass_on", 2, 1, data=Empty(1), flag=ints(1, 0), y=Empty(1)).
 // a fence on each side, between flag and data
     cuda::atomic_ref<int, cuda::thread_scope_device> ready(*flag);
     if (blockIdx.x == 0) {
-        *data = 42.0f;
+        *data = 42.0f;  // <- in bugs
         __threadfence();
         *(volatile int*)flag = 1;
     } else {
         while (*(volatile int*)flag == 0) {}
         __threadfence();
-        *y = *data;
+        *y = *data;  // <- in bugs
     }
 """)
 
@@ -22,11 +22,11 @@ RELEASED = kernel("pass_on", 2, 1, data=Empty(1), flag=ints(1, 0), y=Empty(1)).s
 // the orders are the fences
     cuda::atomic_ref<int, cuda::thread_scope_device> ready(*flag);
     if (blockIdx.x == 0) {
-        *data = 42.0f;
+        *data = 42.0f;  // <- in bugs
         ready.store(1, cuda::memory_order_release);
     } else {
         while (ready.load(cuda::memory_order_acquire) == 0) {}
-        *y = *data;
+        *y = *data;  // <- in bugs
     }
 """)
 
@@ -36,7 +36,7 @@ LOCK = kernel("add", 4, 32, lock=ints(1, 0), sum=floats(1, 0), x=floats(4)).soun
     if (threadIdx.x == 0) {
         while (atomicCAS(lock, 0, 1) != 0) {}
         __threadfence();
-        *sum += x[blockIdx.x];
+        *sum += x[blockIdx.x];  // <- in bugs
         __threadfence();
         atomicExch(lock, 0);
     }
@@ -47,13 +47,13 @@ LAST_BLOCK = kernel(
 ).sound(r"""
 // last block
 // each arrival releases a part, and the last one acquires them all
-    parts[blockIdx.x] = 2.0f * x[blockIdx.x];
+    parts[blockIdx.x] = 2.0f * x[blockIdx.x];  // <- in bugs
     __threadfence();
     int before = atomicAdd(arrived, 1);
     __threadfence();
     if (before == gridDim.x - 1) {
         float sum = 0.0f;
-        for (int b = 0; b < gridDim.x; b++) sum += parts[b];
+        for (int b = 0; b < gridDim.x; b++) sum += parts[b];  // <- in bugs
         *y = sum;
     }
 """)
@@ -64,7 +64,7 @@ FROM_BLOCK_TO_BLOCK = launch(2, 64, Empty(64), ints(1, 0), Empty(64)).sound(r"""
 __global__ void produce_consume(float* data, volatile int* flag, float* y) {
     int t = threadIdx.x;
     if (blockIdx.x == 0) {
-        data[t] = t;
+        data[t] = t;  // <- in bugs
         __syncthreads();
         if (t == 0) { __threadfence(); *flag = 1; }
     } else {
@@ -83,7 +83,7 @@ __global__ void ring(volatile int* full, float* slot, float* y) {
         for (int k = 0; k < 3; k++) {
             while (*full == 1) {}
             __threadfence();
-            *slot = k;
+            *slot = k;  // <- in bugs
             __threadfence();
             *full = 1;
         }
@@ -91,9 +91,9 @@ __global__ void ring(volatile int* full, float* slot, float* y) {
         for (int k = 0; k < 3; k++) {
             while (*full == 0) {}
             __threadfence();
-            y[k] = *slot;
+            y[k] = *slot;  // <- in bugs
             __threadfence();
-            *full = 0;
+            *full = 0;  // <- in bugs
         }
     }
 }
@@ -108,11 +108,11 @@ __global__ void chain(const float* x, float* prefix, volatile int* done) {
     if (b > 0) {
         while (done[b - 1] == 0) {}
         __threadfence();
-        before = prefix[b - 1];
+        before = prefix[b - 1];  // <- in bugs
     }
-    prefix[b] = before + x[b];
+    prefix[b] = before + x[b];  // <- in bugs
     __threadfence();
-    done[b] = 1;
+    done[b] = 1;  // <- in bugs
 }
 """)
 
@@ -122,12 +122,12 @@ ONCE = kernel("lazy", 3, 1, state=ints(1, 0), table=Empty(1), y=Empty(3)).sound(
     cuda::atomic_ref<int, cuda::thread_scope_device> s(*state);
     int expected = 0;
     if (s.compare_exchange_strong(expected, 1, cuda::memory_order_relaxed)) {
-        *table = 3.0f;
+        *table = 3.0f;  // <- in bugs
         s.store(2, cuda::memory_order_release);
     } else {
         while (s.load(cuda::memory_order_acquire) != 2) {}
     }
-    y[blockIdx.x] = *table;
+    y[blockIdx.x] = *table;  // <- in bugs
 """)
 
 CASES = [
@@ -355,11 +355,9 @@ __global__ void store_buffering(volatile int* x, volatile int* y, int* seen) {
     HANDED_ON.changed(finds="Early: data")(r"""
 // volatile flag without any fence
 // volatile orders nothing between the flag and the data
-         *data = 42.0f;  // <- bug
 -        __threadfence();
          *(volatile int*)flag = 1;  // <- bug
 -        __threadfence();
-         *y = *data;  // <- bug
 """),
     HANDED_ON.changed(finds="Early: data")(r"""
 // writer's fence behind the flag
@@ -368,86 +366,67 @@ __global__ void store_buffering(volatile int* x, volatile int* y, int* seen) {
 +        *(volatile int*)flag = 1;  // <- bug
          __threadfence();  // <- bug
 -        *(volatile int*)flag = 1;
-         *y = *data;  // <- bug
 """),
     HANDED_ON.changed(finds="Early: data")(r"""
 // reader without a fence
 // the reader may have read the data before the flag
-         *data = 42.0f;  // <- bug
          while (*(volatile int*)flag == 0) {}
 -        __threadfence();
-         *y = *data;  // <- bug
 """),
     HANDED_ON.changed(finds="Early: data")(r"""
 // reader's fence before it waits
 // the fence has to stand between the flag and the data
-         *data = 42.0f;  // <- bug
      } else {
 +        __threadfence();  // <- bug
 -        __threadfence();
-         *y = *data;  // <- bug
 """),
     HANDED_ON.changed(finds="Early: data")(r"""
 // writer without a fence
 // the flag may be seen before the data
-         *data = 42.0f;  // <- bug
 -        __threadfence();
          *(volatile int*)flag = 1;  // <- bug
-         *y = *data;  // <- bug
 """),
     RELEASED.changed(finds="Early: data")(r"""
 // atomic flag without fences
 // atomicExch and atomicAdd are relaxed
-         *data = 42.0f;  // <- bug
 -        ready.store(1, cuda::memory_order_release);
 +        atomicExch(flag, 1);  // <- bug
 -        while (ready.load(cuda::memory_order_acquire) == 0) {}
 +        while (atomicAdd(flag, 0) == 0) {}
-         *y = *data;  // <- bug
 """),
     HANDED_ON.changed(finds="Early: data|flag")(r"""
 // plain store to the flag
 // a flag that is stored plainly races with its readers
-         *data = 42.0f;  // <- bug
 -        *(volatile int*)flag = 1;
 +        *flag = 1;  // <- bug
 -        while (*(volatile int*)flag == 0) {}
 +        while (atomicAdd(flag, 0) == 0) {}  // <- bug
-         *y = *data;  // <- bug
 """),
     RELEASED.changed(finds="Early: data")(r"""
 // relaxed store, acquiring load
 // nothing releases the data
-         *data = 42.0f;  // <- bug
 -        ready.store(1, cuda::memory_order_release);
 +        ready.store(1, cuda::memory_order_relaxed);  // <- bug
-         *y = *data;  // <- bug
 """),
     RELEASED.changed(finds="Early: data")(r"""
 // releasing store, relaxed load
 // nothing acquires the data
-         *data = 42.0f;  // <- bug
 -        while (ready.load(cuda::memory_order_acquire) == 0) {}
 +        while (ready.load(cuda::memory_order_relaxed) == 0) {}  // <- bug
-         *y = *data;  // <- bug
 """),
     RELEASED.changed(finds="Early: data")(r"""
 // relaxed on both sides
 // relaxed atomics order nothing around them
-         *data = 42.0f;  // <- bug
 -        ready.store(1, cuda::memory_order_release);
 +        ready.fetch_add(1, cuda::memory_order_relaxed);  // <- bug
 -        while (ready.load(cuda::memory_order_acquire) == 0) {}
 +        while (ready.load(cuda::memory_order_relaxed) == 0) {}  // <- bug
-         *y = *data;  // <- bug
 """),
     RELEASED.changed(finds="Early: data")(r"""
 // second part behind the flag
 // what is written behind the release isn't released
-         *data = 42.0f;  // <- bug
          ready.store(1, cuda::memory_order_release);
 +        *data = 43.0f;  // <- bug
-         *y = *data;  // <- bug
 """),
     launch(2, 1, Empty(1), ints(1, 0), Empty(1)).bug("Early: data")(r"""
 // volatile data and flag without a fence
@@ -466,7 +445,6 @@ __global__ void pass_on(volatile float* data, volatile int* flag, float* y) {
 // lock without fences
 // atomics are relaxed: the sum may be read before the lock is taken
 -        __threadfence();
-         *sum += x[blockIdx.x];  // <- bug
 -        __threadfence();
          atomicExch(lock, 0);  // <- bug
 """),
@@ -481,23 +459,19 @@ __global__ void pass_on(volatile float* data, volatile int* flag, float* y) {
 // lock without a fence after it is taken
 // the sum may have been read before the lock was taken
 -        __threadfence();
-         *sum += x[blockIdx.x];  // <- bug
 """),
     LOCK.changed(finds="Race: lock|sum")(r"""
 // lock opened by a plain store
 // a plain store races with the others' atomicCAS
          while (atomicCAS(lock, 0, 1) != 0) {}  // <- bug
-         *sum += x[blockIdx.x];  // <- bug
 -        atomicExch(lock, 0);
 +        *lock = 0;  // <- bug
 """),
     LAST_BLOCK.changed(finds="Race: parts")(r"""
 // last block without the writer's fence
 // the arrival may be seen before the part
-     parts[blockIdx.x] = 2.0f * x[blockIdx.x];  // <- bug
 -    __threadfence();
      int before = atomicAdd(arrived, 1);  // <- bug
-         for (int b = 0; b < gridDim.x; b++) sum += parts[b];  // <- bug
 """),
     kernel("sum_all", 4, 32, x=floats(4), parts=Empty(4), arrived=ints(1, 0), y=floats(1, 0)).bug(
         "Race: parts"
@@ -518,12 +492,10 @@ __global__ void pass_on(volatile float* data, volatile int* flag, float* y) {
     LAST_BLOCK.changed(finds="Race: parts")(r"""
 // last block without the reader's fence
 // nothing keeps the reads of the parts behind the counter
-     parts[blockIdx.x] = 2.0f * x[blockIdx.x];  // <- bug
 -    int before = atomicAdd(arrived, 1);
 -    __threadfence();
 -    if (before == gridDim.x - 1) {
 +    if (atomicAdd(arrived, 1) == gridDim.x - 1) {
-         for (int b = 0; b < gridDim.x; b++) sum += parts[b];  // <- bug
 """),
     kernel("sum_all", 2, 64, x=floats(64), rows=Empty(128), arrived=ints(1, 0), y=Empty(1)).bug(
         "Early: rows"
@@ -545,7 +517,6 @@ __global__ void pass_on(volatile float* data, volatile int* flag, float* y) {
     FROM_BLOCK_TO_BLOCK.changed(finds="Early: data")(r"""
 // thread 0 waits, the others don't
 // a __syncthreads() is missing behind thread 0's wait
-         data[t] = t;  // <- bug
          if (t == 0) { while (*flag == 0) {} __threadfence(); }
 -        __syncthreads();
 -        y[t] = data[63 - t];
@@ -577,27 +548,20 @@ __global__ void pass_on(volatile float* data, volatile int* flag, float* y) {
     CHAIN.changed(finds="Early: prefix")(r"""
 // chain of sums with a fence in the wrong place
 // the fence stands before the sum and not between it and its flag
-         before = prefix[b - 1];  // <- bug
      }
 +    __threadfence();  // <- bug
-     prefix[b] = before + x[b];  // <- bug
 -    __threadfence();
-     done[b] = 1;  // <- bug
 """),
     RING.changed(finds="Race: slot")(r"""
 // slot used again without a release by its reader
 // the slot may be seen free while it is still being read
-             *slot = k;  // <- bug
              y[k] = *slot;  // <- bug
 -            __threadfence();
-             *full = 0;  // <- bug
 """),
     ONCE.changed(finds="Early: table")(r"""
 // initialised once, seen by a relaxed look
 // the others look without acquire
-         *table = 3.0f;  // <- bug
 -        while (s.load(cuda::memory_order_acquire) != 2) {}
 +        while (s.load(cuda::memory_order_relaxed) != 2) {}  // <- bug
-     y[blockIdx.x] = *table;  // <- bug
 """),
 ]

@@ -18,7 +18,7 @@ CARVED = kernel(
     double* values = (double*)(room + (flags * sizeof(int) + 7) / 8 * 8);
     int t = threadIdx.x;
     if (t < flags) flag[t] = t;
-    values[t] = x[t];
+    values[t] = x[t];  // <- in bugs
     __syncthreads();
     y[t] = values[31 - t] + flag[t % flags];
 """)
@@ -28,7 +28,7 @@ COPY = kernel("copy", 4, 32, x=floats(100), y=Empty(100), n=100).sound(r"""
 // no thread beyond n gets to the copy
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;
-    y[i] = x[i];
+    y[i] = x[i];  // <- in bugs
 """)
 
 CASES = [
@@ -289,7 +289,6 @@ __global__ void ranges(const float* x, float* y, int n) {
 // copy without a guard
 // the last block has threads beyond n, and nothing stops them
 -    if (i >= n) return;
-     y[i] = x[i];  // <- bug
 """),
     kernel("scale", 2, 64, x=floats(100), a=2.0, n=100).bug("OutOfBounds: x 100")(r"""
 // guard that lets n in
@@ -615,7 +614,6 @@ __global__ void momentum(const float* x, const float* v, float* p) {
 // three ints are 12 bytes, and a double needs a multiple of 8
 -    double* values = (double*)(room + (flags * sizeof(int) + 7) / 8 * 8);
 +    double* values = (double*)(room + flags * sizeof(int));
-     values[t] = x[t];  // <- bug
 """),
     kernel("shift_left", 2, 64, x=floats(128), n=128).bug("Race: x")(r"""
 // shift in place

@@ -8,13 +8,13 @@ FENCES = launch(2, 1, Empty(1), ints(1, 0), Empty(1)).sound(r"""
 // a fence of the system is more than is needed, and enough
 __global__ void pass_on(float* data, volatile int* flag, float* y) {
     if (blockIdx.x == 0) {
-        *data = 42.0f;
+        *data = 42.0f;  // <- in bugs
         __threadfence_system();
         *flag = 1;
     } else {
         while (*flag == 0) {}
         __threadfence_system();
-        *y = *data;
+        *y = *data;  // <- in bugs
     }
 }
 """)
@@ -300,30 +300,24 @@ __global__ void all_together(int* counts, int* total) {
     LAST_BLOCK.changed(finds="Race: arrived|parts block")(r"""
 // last block found by a counter of a block
 // blocks don't see each other's arrivals
-     parts[blockIdx.x] = 2.0f * x[blockIdx.x];  // <- bug
 -    int before = atomicAdd(arrived, 1);
 +    int before = atomicAdd_block(arrived, 1);  // <- bug
-         for (int b = 0; b < gridDim.x; b++) sum += parts[b];  // <- bug
 """),
     FENCES.changed(finds="Early: data block")(r"""
 // fence of a block before the flag for another one
 // the fence orders the writes for threads of the writer's block only
-         *data = 42.0f;  // <- bug
 -        __threadfence_system();
 +        __threadfence_block();  // <- bug
 -        __threadfence_system();
 +        __threadfence();
-         *y = *data;  // <- bug
 """),
     FENCES.changed(finds="Early: data block")(r"""
 // fence of a block behind the flag of another one
 // the reader's fence doesn't reach the writer's block
-         *data = 42.0f;  // <- bug
 -        __threadfence_system();
 +        __threadfence();
 -        __threadfence_system();
 +        __threadfence_block();  // <- bug
-         *y = *data;  // <- bug
 """),
     kernel("pass_on", 2, 1, data=Empty(1), flag=ints(1, 0), y=Empty(1)).bug(
         "Early: data block"
@@ -372,10 +366,8 @@ __global__ void all_together(int* counts, int* total) {
 // thread_scope_block between two blocks
 -    cuda::atomic_ref<int, cuda::thread_scope_device> ready(*flag);
 +    cuda::atomic_ref<int, cuda::thread_scope_block> ready(*flag);
-         *data = 42.0f;  // <- bug
          ready.store(1, cuda::memory_order_release);  // <- bug
          while (ready.load(cuda::memory_order_acquire) == 0) {}  // <- bug
-         *y = *data;  // <- bug
 """),
     TWO_SCOPES,
     TWO_SCOPES.changed(finds="Early Deadlock: data|flag block")(r"""
@@ -389,11 +381,9 @@ __global__ void all_together(int* counts, int* total) {
     RELEASED.changed(finds="Early: data block")(r"""
 // atomic_thread_fence of block scope between blocks
 // the writer's fence reaches its own block
-         *data = 42.0f;  // <- bug
 -        ready.store(1, cuda::memory_order_release);
 +        cuda::atomic_thread_fence(cuda::memory_order_release, cuda::thread_scope_block);  // <- bug
 +        ready.store(1, cuda::memory_order_relaxed);
-         *y = *data;  // <- bug
 """),
     kernel("count", 1, 64, total=ints(1, 0)).bug("Race: total thread")(r"""
 // atomic_ref of thread scope among threads
@@ -415,10 +405,8 @@ __global__ void all_together(int* counts, int* total) {
     LAST_BLOCK.changed(finds="Race: parts block")(r"""
 // last block, with a fence of the block
 // the counter is the device's, the fence before it the block's
-     parts[blockIdx.x] = 2.0f * x[blockIdx.x];  // <- bug
 -    __threadfence();
 +    __threadfence_block();  // <- bug
-         for (int b = 0; b < gridDim.x; b++) sum += parts[b];  // <- bug
 """),
     kernel("once", 2, 32, taken=ints(1, 0), sum=ints(1, 0)).bug("Race: taken|sum block")(r"""
 // plain increments guarded by a flag of the block

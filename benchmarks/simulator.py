@@ -80,38 +80,6 @@ def product(n: int) -> None:
         agt.sgemm_naive(n, n, n, 1.0, a, b, 0.0, out).sync()
 
 
-ONE_BLOCK = r"""
-extern "C" __global__ void plain(const float* a, const float* b, float* out, int n) {
-    int r = threadIdx.y, c = threadIdx.x;
-    float s = 0;
-    for (int k = 0; k < n; k++) s += a[r * n + k] * b[k * 16 + c];
-    out[r * 16 + c] = s;
-}
-extern "C" __global__ void tiled(const float* a, const float* b, float* out, int n) {
-    __shared__ float x[16][16], y[16][16];
-    int r = threadIdx.y, c = threadIdx.x;
-    float s = 0;
-    for (int t = 0; t < n; t += 16) {
-        x[r][c] = a[r * n + t + c];
-        y[r][c] = b[(t + r) * 16 + c];
-        __syncthreads();
-        for (int k = 0; k < 16; k++) s += x[r][k] * y[k][c];
-        __syncthreads();
-    }
-    out[r * 16 + c] = s;
-}
-"""
-
-
-def one_block(name: str, n: int) -> int:
-    """A product of 16 x n and n x 16 by one block of 256 threads; the instructions of its threads."""
-    with agt.using(SimDevice(machine=SimMachine())), agt.microscope() as scope:
-        a, b, out = agt.ones((16, n)), agt.ones((n, 16)), agt.zeros((16, 16))
-        agt.Kernel(ONE_BLOCK, name)(a, b, out, n, grid=1, block=(16, 16)).sync()
-    (found,) = [item for item in scope.kernels if item.name == name]
-    return 32 * found.counts.warp_instructions
-
-
 def large() -> None:
     """Kernels of real size, interpreted whole: seconds of CPU, which other programs change little."""
     source = LARGE.read_text(encoding="utf-8")
@@ -176,11 +144,6 @@ def main() -> None:
     report("the same, where launches are remembered", seconds(lambda: mlp(64), 7), "")
     report("sgemm_naive, 512 x 512", seconds(afresh(lambda: product(512)), 3), "target < 1 s")
     report("the same, remembered", seconds(lambda: product(512), 3), "")
-    for name in ("plain", "tiled"):
-        run = afresh(lambda name=name: one_block(name, 4096))
-        best, work = min(seconds(run, 5)), one_block(name, 4096)
-        what = f"{name} product of 16 x 16 elements, one block"
-        print(f"{what:46} {work / best / 1e6:7.1f} M thread-instructions/s")
     large()
     count = 5000
     best = min(seconds(lambda: fills(count), 3))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from work import BATCHES, BLOCK, TILE, Contender, Work
@@ -85,9 +86,6 @@ def contenders(work: Work, loop: asyncio.AbstractEventLoop) -> list[Contender]:
     def one_afresh() -> None:
         mine.fresh = [forward(work.xs[0], mine.w0, mine.w1).sync_on(mine.streams[0])]
 
-    def one_without_allocating() -> None:
-        mine.batch(0).sync_on(mine.streams[0])
-
     async def awaited_afresh() -> None:
         mine.fresh = await asyncio.gather(*[forward(x, mine.w0, mine.w1) for x in work.xs])
 
@@ -97,45 +95,30 @@ def contenders(work: Work, loop: asyncio.AbstractEventLoop) -> list[Contender]:
     async def awaited_graph() -> None:
         await graph
 
-    return [
-        Contender("ours, prepared, four streams", run_prepared, mine.results),
-        Contender("ours, a graph", lambda: graph.sync_on(mine.streams[0]), mine.results),
-        Contender(
-            "ours, built for each run", built_without_allocating, mine.results, "no allocation"
-        ),
-        Contender(
-            "ours, built for each run, allocating",
+    def fresh() -> list[Any]:
+        return list(mine.fresh)
+
+    def wait(op: Callable[[], Any]) -> Callable[[], object]:
+        return lambda: loop.run_until_complete(op())
+
+    gathered = "with asyncio's gather, and starting the loop"
+    ways: dict[str, tuple[Callable[[], object], Callable[[], list[Any]], str]] = {
+        "ours, prepared, four streams": (run_prepared, mine.results, ""),
+        "ours, a graph": (lambda: graph.sync_on(mine.streams[0]), mine.results, ""),
+        "ours, built for each run": (built_without_allocating, mine.results, "no allocation"),
+        "ours, built for each run, allocating": (
             built_afresh,
             lambda: [handle.numpy() for handle in mine.fresh],
             "and two memsets a batch more than by hand",
         ),
-        Contender(
-            "ours, built for each run, allocating, awaited together",
-            lambda: loop.run_until_complete(awaited_afresh()),
-            lambda: list(mine.fresh),
-            "with asyncio's gather, and starting the loop",
+        "ours, built for each run, allocating, awaited together": (
+            wait(awaited_afresh), fresh, gathered,
         ),
-        Contender(
-            "ours, built for each run, allocating, one batch alone",
-            one_afresh,
-            lambda: list(mine.fresh),
+        "ours, built for each run, allocating, one batch alone": (one_afresh, fresh, ""),
+        "ours, built for each run, one batch alone": (
+            lambda: mine.batch(0).sync_on(mine.streams[0]), mine.results, "no allocation",
         ),
-        Contender(
-            "ours, built for each run, one batch alone",
-            one_without_allocating,
-            mine.results,
-            "no allocation",
-        ),
-        Contender(
-            "ours, prepared, awaited together",
-            lambda: loop.run_until_complete(awaited()),
-            mine.results,
-            "with asyncio's gather, and starting the loop",
-        ),
-        Contender(
-            "ours, a graph, awaited",
-            lambda: loop.run_until_complete(awaited_graph()),
-            mine.results,
-            "with starting the loop",
-        ),
-    ]
+        "ours, prepared, awaited together": (wait(awaited), mine.results, gathered),
+        "ours, a graph, awaited": (wait(awaited_graph), mine.results, "with starting the loop"),
+    }  # fmt: skip
+    return [Contender(name, *way) for name, way in ways.items()]

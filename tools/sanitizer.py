@@ -51,18 +51,23 @@ def said(output: str) -> dict[str, int]:
 
 def run(tool: str | None, program: str, seconds: int) -> tuple[dict[str, object], str]:
     """The finding of `tool` for one program, or how it ends without a tool; and all that was printed."""
-    under = ["compute-sanitizer", "--tool", tool] if tool else []
-    paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "program.py")
         file.write_text(HEAD + program, encoding="utf-8")
-        done = subprocess.run(
-            ["timeout", "-k", "5", str(seconds), *under, sys.executable, str(file)],
-            capture_output=True,
-            text=True,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
-            check=False,
-        )
+        return run_python(tool, [str(file)], seconds)
+
+
+def run_python(tool: str | None, args: list[str], seconds: int) -> tuple[dict[str, object], str]:
+    """The same for Python with these arguments, which can import from the checkout."""
+    under = ["compute-sanitizer", "--tool", tool] if tool else []
+    paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
+    done = subprocess.run(
+        ["timeout", "-k", "5", str(seconds), *under, sys.executable, *args],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+        check=False,
+    )
     output = done.stdout + done.stderr
     ended = done.returncode not in (124, 137)
     if tool is None:

@@ -10,8 +10,6 @@ that never end are left out.
 from __future__ import annotations
 
 import json
-import re
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -22,12 +20,11 @@ import numpy as np
 from benchmarks.hazards.__main__ import RESULTS, categories
 from benchmarks.hazards.case import Case, Empty, kernels_of
 
-TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+sys.path.append(str(Path(__file__).resolve().parents[2] / "tools"))
+import hazards
+import sanitizer
+
 OUT = RESULTS.with_name("sanitizer.json")
-ROOT = Path(__file__).resolve().parents[2]
-_FINDING = re.compile(
-    r"(?m)^========= (?:Error: )?((?:Invalid|Race|Uninit|Barrier|Warp|Trace|Program hit).*?)\.?$"
-)
 
 
 def sample() -> dict[str, Case]:
@@ -77,26 +74,14 @@ def run(case: Case) -> None:
 def told(job: tuple[str, str | None]) -> dict[str, object]:
     """What a tool finds in a program, with how often; and for None how it ends alone."""
     name, tool = job
-    under = ["compute-sanitizer", "--tool", tool] if tool else []
-    program = [sys.executable, "-m", "benchmarks.hazards.sanitizer", name]
-    command = ["timeout", "-k", "5", "40", *under, *program]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
-    output = done.stdout + done.stderr
-    ended = done.returncode not in (124, 137)
-    if tool is None:
-        last = (output.strip().splitlines() or [""])[-1] if done.returncode else ""
-        return {"ended": ended, "error": last[:200]}
-    found = [re.sub(r"\+0x[0-9a-f]+", "", line) for line in _FINDING.findall(output)]
-    return {"ended": ended, "says": {finding: found.count(finding) for finding in found}}
+    return sanitizer.run_python(tool, ["-m", "benchmarks.hazards.sanitizer", name], 40)[0]
 
 
 def main() -> None:
     """Run the sample under all tools."""
-    asked = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
-    record = {
-        "gpu": subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
-    }
-    jobs = [(name, tool) for name in sample() for tool in (None, *TOOLS)]
+    gpu = ("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader")
+    record = {"gpu": sanitizer.printed(*gpu)}
+    jobs = [(name, tool) for name in sample() for tool in (None, *hazards.SANITIZERS)]
     results: dict[str, dict[str, object]] = {}
     with ThreadPoolExecutor(12) as pool:
         for (name, tool), what in zip(jobs, pool.map(told, jobs), strict=True):

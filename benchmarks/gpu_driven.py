@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 from in_turns import in_turns, medians, wall_us
@@ -20,63 +21,7 @@ from numpy.typing import NDArray
 
 import asyncgpu_tutor as agt
 
-NEWTON = r"""
-extern "C" __global__ void newton_step(unsigned int n, const float* a, float* x, int* moved)
-{
-    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) {
-        float before = x[i];
-        x[i] = 0.5f * (before + a[i] / before);
-        if (fabsf(x[i] - before) > 1e-6f * x[i]) *moved = 1;
-    }
-}
-extern "C" __global__ void newton(unsigned int n, const float* a, float* x)
-{
-    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) {
-        float now = 1.0f, before;
-        do {
-            before = now;
-            now = 0.5f * (before + a[i] / before);
-        } while (fabsf(now - before) > 1e-6f * now);
-        x[i] = now;
-    }
-}
-"""
-JOBS = r"""
-__device__ void work(unsigned int job, const unsigned int* lengths, float* results)
-{
-    __shared__ float part[64];
-    float sum = 0.0f;
-    for (unsigned int k = threadIdx.x + 1; k <= lengths[job]; k += blockDim.x) {
-        sum += 1.0f / ((float)k * (float)k);
-    }
-    part[threadIdx.x] = sum;
-    __syncthreads();
-    for (unsigned int half = blockDim.x / 2; half > 0; half /= 2) {
-        if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
-        __syncthreads();
-    }
-    if (threadIdx.x == 0) results[job] = part[0];
-}
-extern "C" __global__ void one_job(unsigned int job, const unsigned int* lengths, float* results)
-{
-    work(job, lengths, results);
-}
-extern "C" __global__ void worker(
-    unsigned int jobs, const unsigned int* lengths, unsigned int* next, float* results)
-{
-    __shared__ unsigned int job;
-    while (true) {
-        if (threadIdx.x == 0) job = atomicAdd(next, 1);
-        __syncthreads();
-        unsigned int mine = job;
-        if (mine >= jobs) return;
-        work(mine, lengths, results);
-        __syncthreads();
-    }
-}
-"""
+SOURCE = Path(__file__).with_name("gpu_driven.cu").read_text("utf-8")
 BLOCK, WORKERS, ROUNDS = 256, 64, 30
 Way = Callable[[], NDArray[np.float32]]
 Numbers = NDArray[np.float32]
@@ -87,7 +32,7 @@ def newton_ways(n: int) -> tuple[dict[str, Way], Numbers]:
     a = np.random.default_rng(0).uniform(1, 1000, n).astype(np.float32)
     stream = agt.create_stream()
     given = agt.h2d(agt.pin(a)).sync_on(stream).share()
-    step, whole = agt.Kernel(NEWTON, "newton_step"), agt.Kernel(NEWTON, "newton")
+    step, whole = agt.Kernel(SOURCE, "newton_step"), agt.Kernel(SOURCE, "newton")
     x, moved = agt.ones(n).sync_on(stream), agt.zeros(1, np.int32).sync_on(stream)
     flag = agt.pinned(1, np.int32)
     never, spare = (agt.zeros(1, np.int32).sync_on(stream) for _ in range(2))
@@ -154,7 +99,7 @@ def queue_ways(jobs: int) -> tuple[dict[str, Way], Numbers]:
     lengths = np.random.default_rng(1).integers(10, 1000, jobs).astype(np.uint32)
     stream = agt.create_stream()
     given = agt.h2d(agt.pin(lengths)).sync_on(stream).share()
-    one, worker = agt.Kernel(JOBS, "one_job"), agt.Kernel(JOBS, "worker")
+    one, worker = agt.Kernel(SOURCE, "one_job"), agt.Kernel(SOURCE, "worker")
     results = agt.zeros(jobs).sync_on(stream)
     counter, none = agt.zeros(1, np.uint32).sync_on(stream), agt.pin(np.zeros(1, np.uint32))
 

@@ -112,29 +112,19 @@ def queue_ways(jobs: int) -> tuple[dict[str, Way], Numbers]:
 
     each, stays = [one_op(job).prepare() for job in range(jobs)], stay_op().prepare()
 
-    def launches() -> Numbers:
-        for job in range(jobs):
-            one_op(job).async_on(stream)
-        return agt.d2h(results.borrow()).sync_on(stream)
-
-    def prepared_launches() -> Numbers:
-        for prepared in each:
-            prepared.launch().async_on(stream)
-        return agt.d2h(results.borrow()).sync_on(stream)
-
     every = agt.zip(*[one_op(job) for job in range(jobs)]).graph_on(stream)
 
-    def stay(run: Callable[[], object]) -> Numbers:
+    def left(run: Callable[[], object]) -> Numbers:
         run()
         return agt.d2h(results.borrow()).sync_on(stream)
 
     right = np.array([(1 / np.arange(1, n + 1, dtype=float) ** 2).sum() for n in lengths])
     return {
-        "host-driven": launches,
-        "host-driven, prepared": prepared_launches,
-        "GPU-driven": lambda: stay(lambda: stay_op().async_on(stream)),
-        "GPU-driven, prepared": lambda: stay(lambda: stays.launch().async_on(stream)),
-        "a graph of them": lambda: stay(lambda: every.launch().async_on(stream)),
+        "host-driven": lambda: left(lambda: [one_op(i).async_on(stream) for i in range(jobs)]),
+        "host-driven, prepared": lambda: left(lambda: [p.launch().async_on(stream) for p in each]),
+        "GPU-driven": lambda: left(lambda: stay_op().async_on(stream)),
+        "GPU-driven, prepared": lambda: left(lambda: stays.launch().async_on(stream)),
+        "a graph of them": lambda: left(lambda: every.launch().async_on(stream)),
     }, right.astype(np.float32)
 
 

@@ -15,37 +15,14 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import asyncgpu_tutor as agt
 
-CALLS = r"""
-#include "hostcall.cuh"
-__global__ void calls(unsigned long long* mail, unsigned long long* stack, int number,
-                      unsigned long long* sums)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    unsigned long long sum = 0;
-    for (int i = 0; i < number; ++i) {
-        unsigned long long answer = 0;
-        bool ok = hostcall(host, 16, blockIdx.x, i, 0, answer);
-        if (!ok) return;
-        sum += answer;
-    }
-    sums[blockIdx.x] = sum;
-}
-"""
-AGAIN = r"""
-__global__ void again(unsigned long long* x) { x[threadIdx.x] += 1; }
-"""
-PRINT = r"""
-__global__ void says(int number)
-{
-    for (int i = 0; i < number; ++i) printf("%d %d\n", blockIdx.x, i);
-}
-"""
+SOURCE = Path(__file__).with_name("hostcalls.cu").read_text("utf-8")
 RUNS = 7
 
 
@@ -96,7 +73,7 @@ async def packets(kernel: agt.Kernel, blocks: int, number: int, how: dict[str, A
 
 def relaunch() -> float:
     """Microseconds of a launch, and of waiting for it."""
-    kernel, device = agt.Kernel(AGAIN), agt.current_device()
+    kernel, device = agt.Kernel(SOURCE, "again"), agt.current_device()
     x, stream = agt.zeros(1, np.uint64).sync(), agt.create_stream()
     times: list[float] = []
     for _ in range(300):
@@ -124,7 +101,7 @@ def silent() -> Iterator[None]:
 
 def printing(blocks: int, number: int) -> float:
     """Microseconds of a printf, with the wait until all is printed. Its buffer holds some 30,000."""
-    kernel, device, stream = agt.Kernel(PRINT), agt.current_device(), agt.create_stream()
+    kernel, device, stream = agt.Kernel(SOURCE, "says"), agt.current_device(), agt.create_stream()
     times: list[float] = []
     for _ in range(RUNS):
         with silent():
@@ -139,7 +116,7 @@ async def main(name: str, blocks: list[int]) -> None:
     """Print the table."""
     device = agt.use(name)
     print(device)
-    kernel = agt.Kernel(CALLS)
+    kernel = agt.Kernel(SOURCE, "calls")
     print(f"{'a launch and a wait':34s} {relaunch():9.2f} us")
     print(f"{'printf, 132 blocks':34s} {printing(132, 20):9.3f} us a call")
     for way, how in WAYS.items():

@@ -99,12 +99,11 @@ class Ours:
 class Torch:
     """The same model in PyTorch: eager, as its CUDA graph, and compiled with ``reduce-overhead``."""
 
-    def __init__(self, model: LanguageModel, count: int, half: bool) -> None:
+    def __init__(self, model: LanguageModel, count: int) -> None:
         import torch
         from torch import nn
         from torch.nn import functional
 
-        dtype = torch.float16 if half else torch.float32
         size, heads, context = model.size, model.heads, model.context
         self.model, self.torch = model, torch
 
@@ -112,10 +111,10 @@ class Torch:
             def __init__(self) -> None:
                 super().__init__()
                 for name, w in model.weights.items():
-                    self.register_buffer(name, torch.tensor(w, dtype=dtype))
+                    self.register_buffer(name, torch.tensor(w, dtype=torch.float32))
                 cache = model.layers, count, heads, context, size // heads
                 for name in ("keys", "values"):
-                    self.register_buffer(name, torch.zeros(cache, dtype=dtype))
+                    self.register_buffer(name, torch.zeros(cache))
                 for name in ("token", "place"):
                     self.register_buffer(name, torch.zeros(count, dtype=torch.long))
                 for name, kind in (("prompt", torch.long), ("chance", torch.float32)):
@@ -178,12 +177,11 @@ class Torch:
                 self._replay()
             torch.cuda.synchronize()
 
-        name = "PyTorch float16" if half else "PyTorch"
         self.rungs: Rungs = {
-            f"{name}, eager": asked(step),
-            f"{name}, its graph": asked(self._replay),
-            f"{name}, its graph, nobody asks": queued,
-            f"{name}, compiled": asked(compiled),
+            "PyTorch, eager": asked(step),
+            "PyTorch, its graph": asked(self._replay),
+            "PyTorch, its graph, nobody asks": queued,
+            "PyTorch, compiled": asked(compiled),
         }
 
     def _replay(self) -> None:
@@ -280,7 +278,6 @@ def main(args: list[str] | None = None, model: LanguageModel | None = None) -> N
     parser.add_argument("--slots", type=int, nargs="+", default=[1, 8, 32, 128])
     parser.add_argument("--steps", type=int, default=64)
     parser.add_argument("--turns", type=int, default=15)
-    parser.add_argument("--half", action="store_true", help="PyTorch in float16, too")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args(args)
     model, device = model or load_language_model(), agt.use(given.device)
@@ -288,8 +285,7 @@ def main(args: list[str] | None = None, model: LanguageModel | None = None) -> N
     found: dict[int, dict[str, float]] = {}
     for count in given.slots:
         sides: list[Any] = [Ours(model, count)]
-        halves = [False, True][: torch + (torch and given.half)]
-        sides += [Torch(model, count, half) for half in halves]
+        sides += [Torch(model, count)] if torch else []
         for side in sides:
             for name, right in as_in_numpy(model, side, count, min(given.steps, 20)).items():
                 print(f"{count} slots, {name}: {right} of {count} texts as in NumPy", flush=True)

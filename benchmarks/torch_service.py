@@ -106,11 +106,6 @@ async def under_load(handler: Handler, seconds: float, collect: bool) -> dict[st
     }
 
 
-def awaits_it(service: Any) -> Any:
-    """The service of the page."""
-    return service
-
-
 def in_threads(service: Any) -> Any:
     """The same, where threads block instead of the loop's await."""
     pool = ThreadPoolExecutor(2)
@@ -130,12 +125,13 @@ def in_threads(service: Any) -> Any:
 async def served(
     names: dict[str, Any],
     model: Any,
-    way: Any,
     seconds: float,
+    way: Any = None,
+    *,
     collect: bool = False,
     patience_us: float | None = None,
 ) -> Any:
-    """One run of a service, also with another patience than the page's."""
+    """One run of the service, or of what `way` makes of it; also with another patience than the page's."""
     device = agt.current_device()
     before = device.patience_us
     device.patience_us = patience_us or before
@@ -149,7 +145,7 @@ async def served(
         return answers
 
     service.enqueue = enqueue
-    running = asyncio.create_task(way(service).run())
+    running = asyncio.create_task((way(service) if way else service).run())
     try:
         found = await under_load(service, seconds, collect)
         return {**found, "enqueue_us": statistics.median(took), "batches": len(took)}
@@ -177,13 +173,13 @@ def all_served(layers: int, seconds: float, rounds: int) -> list[dict[str, Any]]
     rows: list[dict[str, Any]] = []
     for number in range(rounds):
         for told, run in (
-            ("await", lambda: served(names, model, awaits_it, seconds)),
-            ("threads", lambda: served(names, model, in_threads, seconds)),
+            ("await", lambda: served(names, model, seconds)),
+            ("threads", lambda: served(names, model, seconds, in_threads)),
             (
                 "await, by a thread after 2 ms",
-                lambda: served(names, model, awaits_it, seconds, patience_us=2000.0),
+                lambda: served(names, model, seconds, patience_us=2000.0),
             ),
-            ("await, without gc.freeze", lambda: served(names, model, awaits_it, seconds, True)),
+            ("await, without gc.freeze", lambda: served(names, model, seconds, collect=True)),
             ("blocks", lambda: blocked(model, seconds)),
         ):
             row = {"way": told, "layers": layers, "round": number, **asyncio.run(run())}

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,17 +26,8 @@ from asyncgpu_tutor.data import seed_inputs
 
 LAYERS, IN_A_ROW, WARM = 4, 10, 2
 SIZES = [1 << 10, 1 << 14, 1 << 17, 1 << 20, 1 << 22, 1 << 24, 1 << 26, 1 << 28]
-SPIN = r"""
-extern "C" __global__ void spin(long long n) { long long t = clock64(); while (clock64() - t < n) {} }
-"""
-ADD = r"""
-extern "C" __global__ void add(unsigned int n, float times, const float* x, float* y)
-{
-    for (unsigned int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
-        y[i] += times * x[i];
-}
-"""
-add_kernel = agt.Kernel(ADD, "add")
+SOURCE = Path(__file__).with_name("two_gpus.cu").read_text("utf-8")
+add_kernel = agt.Kernel(SOURCE, "add")
 Reduce = Callable[[list[Any]], agt.DeviceOp[Any]]  # of the arrays of both GPUs, in place
 Ways = Mapping[str, Callable[[], object]]
 
@@ -290,7 +282,7 @@ class Bare:
             come = cupy.cuda.Event(disable_timing=True)
             comms = nccl.NcclCommunicator.initAll([0, 1])
             Bare._made = [bench.stream.cupy, there, come, gone, comms]
-            Bare._spin = cupy.RawKernel(SPIN, "spin")
+            Bare._spin = cupy.RawKernel(SOURCE, "spin")
         return Bare._made[:2]
 
     @staticmethod

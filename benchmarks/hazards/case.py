@@ -76,9 +76,15 @@ def launch(grid: Shape, block: Shape, *args: object, shared: int = 0) -> Launch:
     return Launch(grid, block, args, shared)
 
 
-def kernel(name: str, grid: Shape, block: Shape, /, shared: int = 0, **args: object) -> Launch:
-    """The same for a kernel of which the program is the body: its parameters are those arguments."""
-    parameters = ", ".join(f"{_type(value)} {arg}" for arg, value in args.items())
+def kernel(
+    name: str, grid: Shape, block: Shape, /, shared: int = 0, volatile: str = "", **args: object
+) -> Launch:
+    """The same for a kernel of which the program is the body: its parameters are those arguments.
+
+    Those that `volatile` names, with spaces between them, point to what is volatile.
+    """
+    kinds = {arg: "volatile " * (arg in volatile.split()) + _type(args[arg]) for arg in args}
+    parameters = ", ".join(f"{kind} {arg}" for arg, kind in kinds.items())
     head = f"__global__ void {name}({parameters})"
     return Launch(grid, block, [*args.values()], shared, head)
 

@@ -86,17 +86,13 @@ class ByHand:
             self.batch(i, self.streams[0])
         self.streams[0].synchronize()
 
-    def four_streams(self) -> None:
-        """Each batch on a stream of its own."""
-        for i, stream in enumerate(self.streams):
-            self.batch(i, stream)
-        for stream in self.streams:
-            stream.synchronize()
+    def four_streams(self, capture: bool = False) -> None:
+        """Each batch on a stream of its own, by `set` and `get`, or as in a capture by the runtime's copies.
 
-    def with_runtime_copies(self) -> None:
-        """The same, with the runtime's own copies: fewer of Python's, more of one's own."""
+        The runtime's take fewer of Python's calls, and more of one's own.
+        """
         for i, stream in enumerate(self.streams):
-            self.batch(i, stream, capture=True)
+            self.batch(i, stream, capture)
         for stream in self.streams:
             stream.synchronize()
 
@@ -160,7 +156,7 @@ def contenders(work: Work) -> list[Contender]:
     ways = {
         "CuPy by hand, four streams": mine.four_streams,
         "CuPy by hand, one batch alone": mine.one_batch,
-        "CuPy by hand, four streams, memcpyAsync": mine.with_runtime_copies,
+        "CuPy by hand, four streams, memcpyAsync": lambda: mine.four_streams(capture=True),
         "CuPy by hand, one stream": mine.one_stream,
         "CuPy by hand, wait for each batch": mine.sync_each_batch,
         "CuPy by hand, wait for each call": mine.sync_each_call,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import cupy
@@ -13,18 +14,7 @@ from timing import in_turns, median
 
 import asyncgpu_tutor as agt
 
-SPIN = r"""
-__device__ unsigned long long nanoseconds() {
-    unsigned long long t;
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t));
-    return t;
-}
-extern "C" __global__ void spin(unsigned int us, float* x) {
-    unsigned long long end = nanoseconds() + 1000ull * us;
-    while (nanoseconds() < end) {}
-    x[0] = us;
-}
-"""
+SPIN = Path(__file__).with_name("spin.cu").read_text("utf-8")
 
 Row = dict[str, Any]
 
@@ -168,17 +158,12 @@ def cost_per_operation(count: int = 200) -> list[Row]:
             "ours, prepared": repeat(lambda: launch.async_on(mine)),
             "ours, a graph of one kernel": repeat(lambda: graph.async_on(mine)),
         }
-        ends = (stream, mine)
 
-        found: dict[str, float] = {}
-        for name, run in ways.items():
-            times: list[float] = []
-            for _ in range(12):
-                for end in ends:
-                    end.synchronize()
-                start = time.perf_counter()
-                run()
-                times.append((time.perf_counter() - start) * 1e6 / count)
-            found[name] = median(times[2:])
+        def settle(_: str) -> None:
+            stream.synchronize()
+            mine.synchronize()
+
+        times = in_turns(ways, 10, warm=2, before=settle)
+    found = {name: median(us) / count for name, us in times.items()}
     base = found["CuPy RawKernel"]
     return [{"way": n, "us": t, "ratio": t / base} for n, t in found.items()]

@@ -22,8 +22,8 @@ WHOLE = {
     "simgpu": 28_750,
     "tests": 34_310,
     "course": 46_960,
-    "tools": 7_970,
-    "benchmarks": 10_050,
+    "tools": 7_520,
+    "benchmarks": 9_180,
 }
 JAVASCRIPT = 700
 ROOMS = {

@@ -58,10 +58,11 @@ LAST_BLOCK = kernel(
     }
 """)
 
-FROM_BLOCK_TO_BLOCK = launch(2, 64, Empty(64), ints(1, 0), Empty(64)).sound(r"""
+FROM_BLOCK_TO_BLOCK = kernel(
+    "produce_consume", 2, 64, volatile="flag", data=Empty(64), flag=ints(1, 0), y=Empty(64)
+).sound(r"""
 // block writes, block reads, one thread of each talks
 // barriers on both sides carry the order from one thread to all
-__global__ void produce_consume(float* data, volatile int* flag, float* y) {
     int t = threadIdx.x;
     if (blockIdx.x == 0) {
         data[t] = t;  // <- in bugs
@@ -72,13 +73,11 @@ __global__ void produce_consume(float* data, volatile int* flag, float* y) {
         __syncthreads();
         y[t] = data[63 - t];
     }
-}
 """)
 
-RING = launch(2, 1, ints(1, 0), Empty(1), Empty(3)).sound(r"""
+RING = kernel("ring", 2, 1, volatile="full", full=ints(1, 0), slot=Empty(1), y=Empty(3)).sound(r"""
 // ring of one slot
 // each side has a fence behind its wait and one before its word
-__global__ void ring(volatile int* full, float* slot, float* y) {
     if (blockIdx.x == 0) {
         for (int k = 0; k < 3; k++) {
             while (*full == 1) {}
@@ -96,13 +95,11 @@ __global__ void ring(volatile int* full, float* slot, float* y) {
             *full = 0;  // <- in bugs
         }
     }
-}
 """)
 
-CHAIN = launch(4, 1, floats(4), Empty(4), ints(4, 0)).sound(r"""
+CHAIN = kernel("chain", 4, 1, volatile="done", x=floats(4), prefix=Empty(4), done=ints(4, 0)).sound(r"""
 // chain of sums
 // each block waits for the one before, which was started before it
-__global__ void chain(const float* x, float* prefix, volatile int* done) {
     int b = blockIdx.x;
     float before = 0.0f;
     if (b > 0) {
@@ -113,7 +110,6 @@ __global__ void chain(const float* x, float* prefix, volatile int* done) {
     prefix[b] = before + x[b];  // <- in bugs
     __threadfence();
     done[b] = 1;  // <- in bugs
-}
 """)
 
 ONCE = kernel("lazy", 3, 1, state=ints(1, 0), table=Empty(1), y=Empty(3)).sound(r"""
@@ -219,17 +215,17 @@ CASES = [
     *sum += x[blockIdx.x];
     l.store(0, cuda::memory_order_release);
 """),
-    launch(4, 1, ints(1, 0), ints(1, 0), floats(1, 0)).sound(r"""
+    kernel(
+        "add", 4, 1, volatile="serving", next=ints(1, 0), serving=ints(1, 0), sum=floats(1, 0)
+    ).sound(r"""
 // lock by tickets
 // tickets are relaxed; the number that is served is what orders
-__global__ void add(int* next, volatile int* serving, float* sum) {
     int ticket = atomicAdd(next, 1);
     while (*serving != ticket) {}
     __threadfence();
     *sum += blockIdx.x;
     __threadfence();
     *serving = ticket + 1;
-}
 """),
     LAST_BLOCK,
     kernel(
@@ -320,10 +316,11 @@ __global__ void read(float* data, int* flag, float* y) {
 }
 """),
     ONCE,
-    launch(2, 1, ints(1, 0), ints(1, 0), Empty(2, "int32")).sound(r"""
+    kernel(
+        "store_buffering", 2, 1, volatile="x y", x=ints(1, 0), y=ints(1, 0), seen=Empty(2, "int32")
+    ).sound(r"""
 // each sees the other, or both do
 // volatile accesses don't race, and __threadfence() is sequentially consistent
-__global__ void store_buffering(volatile int* x, volatile int* y, int* seen) {
     if (blockIdx.x == 0) {
         *x = 1;
         __threadfence();
@@ -333,7 +330,6 @@ __global__ void store_buffering(volatile int* x, volatile int* y, int* seen) {
         __threadfence();
         seen[1] = *x;
     }
-}
 """),
     kernel("warps", 1, 64, x=floats(1, 5), y=Empty(1)).sound(r"""
 // flag in shared memory between warps
@@ -428,10 +424,11 @@ __global__ void store_buffering(volatile int* x, volatile int* y, int* seen) {
          ready.store(1, cuda::memory_order_release);
 +        *data = 43.0f;  // <- bug
 """),
-    launch(2, 1, Empty(1), ints(1, 0), Empty(1)).bug("Early: data")(r"""
+    kernel("pass_on", 2, 1, volatile="data flag", data=Empty(1), flag=ints(1, 0), y=Empty(1)).bug(
+        "Early: data"
+    )(r"""
 // volatile data and flag without a fence
 // volatile accesses of different words may be seen in any order by another block
-__global__ void pass_on(volatile float* data, volatile int* flag, float* y) {
     if (blockIdx.x == 0) {
         *data = 42.0f;  // <- bug
         *flag = 1;  // <- bug
@@ -439,7 +436,6 @@ __global__ void pass_on(volatile float* data, volatile int* flag, float* y) {
         while (*flag == 0) {}
         *y = *data;  // <- bug
     }
-}
 """),
     LOCK.changed(finds="Race: sum")(r"""
 // lock without fences

@@ -174,13 +174,11 @@ __global__ void sum_or_not(const float* x, float* y, float* square) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) positive[i] = x[i] > 3.0f;
 """),
-    launch(2, 48, floats(96), ints(3, 0), 96).sound(r"""
+    kernel("bitmap", 2, 48, x=floats(96), bits=ints(3, 0).astype("uint32"), n=96).sound(r"""
 // bits of one word by atomicOr
 // 32 threads share a word, and each takes it atomically
-__global__ void bitmap(const float* x, unsigned int* bits, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n && x[i] > 3.0f) atomicOr(&bits[i / 32], 1u << (i % 32));
-}
 """),
     kernel("scatter", 1, 64, x=floats(64), y=Empty(64)).sound(r"""
 // scatter by a permutation

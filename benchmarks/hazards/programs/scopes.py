@@ -3,10 +3,9 @@
 from benchmarks.hazards.case import Empty, floats, ints, kernel, launch
 from benchmarks.hazards.programs.fences import LAST_BLOCK, RELEASED
 
-FENCES = launch(2, 1, Empty(1), ints(1, 0), Empty(1)).sound(r"""
+FENCES = kernel("pass_on", 2, 1, volatile="flag", data=Empty(1), flag=ints(1, 0), y=Empty(1)).sound(r"""
 // fences of the system between blocks
 // a fence of the system is more than is needed, and enough
-__global__ void pass_on(float* data, volatile int* flag, float* y) {
     if (blockIdx.x == 0) {
         *data = 42.0f;  // <- in bugs
         __threadfence_system();
@@ -16,7 +15,6 @@ __global__ void pass_on(float* data, volatile int* flag, float* y) {
         __threadfence_system();
         *y = *data;  // <- in bugs
     }
-}
 """)
 
 TWO_SCOPES = kernel("pass_on", 2, 1, data=Empty(1), flag=ints(1, 0), y=Empty(1)).bug(
@@ -56,10 +54,9 @@ CASES = [
 // there is no other block
     for (int i = threadIdx.x; i < n; i += blockDim.x) atomicAdd_block(&bins[x[i] % 8], 1);
 """),
-    launch(1, 64, Empty(1), ints(1, 0), Empty(1)).sound(r"""
+    kernel("pass_on", 1, 64, volatile="flag", data=Empty(1), flag=ints(1, 0), y=Empty(1)).sound(r"""
 // handing over within a block by fences of the block
 // both threads are of one block, in different warps
-__global__ void pass_on(float* data, volatile int* flag, float* y) {
     if (threadIdx.x == 0) {
         *data = 42.0f;
         __threadfence_block();
@@ -69,7 +66,6 @@ __global__ void pass_on(float* data, volatile int* flag, float* y) {
         __threadfence_block();
         *y = *data;
     }
-}
 """),
     kernel("count", 4, 32, total=ints(1, 0)).sound(r"""
 // atomics of the system from many blocks

@@ -159,10 +159,9 @@ __global__ void keep(const float* x, float* out, int* used) {
         y[t] = group.shfl(x[t], 0) + group.size();
     }
 """),
-    launch(1, 32, ints(1, 0), ints(1, 0)).sound(r"""
+    kernel("add_under_lock", 1, 32, volatile="sum", lock=ints(1, 0), sum=ints(1, 0)).sound(r"""
 // lock taken by lanes of one warp
 // a lane that has the lock gives it back in the same round
-__global__ void add_under_lock(int* lock, volatile int* sum) {
     bool done = false;
     while (!done) {
         if (atomicCAS(lock, 0, 1) == 0) {
@@ -173,7 +172,6 @@ __global__ void add_under_lock(int* lock, volatile int* sum) {
             done = true;
         }
     }
-}
 """),
     kernel("mirror", 1, 128, x=floats(128), y=Empty(128)).sound(r"""
 // own slice of shared memory for each warp

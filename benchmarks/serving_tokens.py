@@ -55,8 +55,6 @@ WAYS = ("one by one", "batches", "continuous", "ahead")
 EXTRA_US = (20, 50)  # of Python, a step
 DRAWN = 3  # times
 RECORDED = 6  # steps
-
-
 Seats = list[Visitor | None]
 
 

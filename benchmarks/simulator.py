@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from in_turns import in_turns
 
 import asyncgpu_tutor as agt
 import simgpu
@@ -35,12 +36,7 @@ COPY_IN, KERNEL, COPY_OUT = 3.0, 7.0, 2.0  # us
 
 def seconds(run: Callable[[], object], times: int) -> list[float]:
     """Wall-clock time of each of `times` runs."""
-    found: list[float] = []
-    for _ in range(times):
-        start = time.perf_counter()
-        run()
-        found.append(time.perf_counter() - start)
-    return found
+    return [us / 1e6 for us in in_turns({"": run}, times, warm=0)[""]]
 
 
 def report(what: str, found: list[float], target: str) -> None:

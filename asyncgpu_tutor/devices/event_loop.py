@@ -88,8 +88,7 @@ class AsyncioTasks:
 
     def start(self, coroutine: Coroutine[Any, Any, None], name: str | None = None) -> None:
         """Start one."""
-        loop = asyncio.get_running_loop()
-        task = asyncio.Task(coroutine, loop=loop, name=name, **self._options)
+        task = asyncio.Task(coroutine, name=name, **self._options)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

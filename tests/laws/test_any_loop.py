@@ -5,6 +5,7 @@ import gc
 import threading
 import time
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import anyio
@@ -13,6 +14,7 @@ import pytest
 import trio
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor.devices.event_loop import loop_ways
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.devices.simulated import SimDevice
 from asyncgpu_tutor.errors import OutOfBoundsError
@@ -328,6 +330,16 @@ def test_a_thread_may_tell_a_run_of_trio(
     for thread in threads:
         thread.join(60)
     assert patience > 1e6 or threads
+
+
+@any_loop
+async def test_a_thread_of_somebodys_own_is_awaited(sim: SimDevice) -> None:
+    with ThreadPoolExecutor(1, "mine") as threads:
+        threads.submit(int).result()  # the package may start none
+        where = await loop_ways().on_thread(threads, lambda: threading.current_thread().name)
+        assert where.startswith("mine")
+        with pytest.raises(LookupError, match="not here"):
+            await loop_ways().on_thread(threads, lambda: {}["not here"])
 
 
 # ---------------------------------------------------------------------- the device's clock

@@ -216,7 +216,6 @@ TORCH = SimpleNamespace(
     empty=Pinned,
     stack=lambda rows, out: np.stack(rows, out=out),
     inference_mode=nullcontext,
-    set_num_threads=lambda _: None,
     cuda=SimpleNamespace(
         Stream=Stream, stream=on_stream, CUDAGraph=Graph, graph=graph, synchronize=agt.synchronize
     ),

@@ -373,7 +373,10 @@ class Device(Enqueuer, Protocol):
         ...
 
     def answering(self, more: int) -> None:
-        """The host is at work on so many more answers that a kernel waits for; a simulated one is patient."""
+        """The host is at work on so many more answers that a kernel waits for.
+
+        A simulated device is patient then, and a GPU refuses to load another kernel.
+        """
 
     def signature(self, source: str, name: str) -> Signature:
         """Return a kernel's parameters; `KernelCompileError` says where the compiler can't read it."""

@@ -416,9 +416,9 @@ def hostcalls(
     Notes
     -----
     On a GPU, what synchronises the device while the kernel waits keeps the host from answering it: allocating
-    pinned memory, loading another kernel. Do so before. The host has to be an x86, and another is refused:
-    an Arm (GH200, Jetson) may see a call's flag before its question, and would need fences, which Python does
-    not have.
+    pinned memory, loading another kernel (a handler that awaits is told so). Do so before. The host has to be
+    an x86, and another is refused: an Arm (GH200, Jetson) may see a call's flag before its question, and
+    would need fences, which Python does not have.
 
     Examples
     --------

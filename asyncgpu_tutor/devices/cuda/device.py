@@ -165,6 +165,7 @@ class CupyDevice:
         self.free_events: list[CupyEvent] = []
         self._reached: set[int] = set()  # devices that were asked for a direct way
         self._functions: dict[tuple[str, str, bool], CupyFunction] = {}
+        self._answers = 0  # that the host is at work on, and a kernel waits for
         self._lock = threading.Lock()
         self._thread: ThreadPoolExecutor | None = None  # see `apart`
         self._behind_events = set[CupyStream]()  # see `mark`
@@ -398,7 +399,8 @@ class CupyDevice:
         self.note("work", name, start * 1e-6)
 
     def answering(self, more: int) -> None:
-        """A GPU has no say in how long its kernels wait."""
+        """A GPU has no say in how long its kernels wait; but meanwhile it loads no other one."""
+        self._answers += more
 
     def is_pinned(self, array: HostBuffer) -> bool:
         """Tell whether the driver knows its memory."""
@@ -480,6 +482,12 @@ class CupyDevice:
         """Compile with NVRTC, once for each source."""
         function = self._functions.get((source, name, contract))
         if function is None:
+            if self._answers:  # CUDA C++ Programming Guide, "Lazy Loading": it may wait for them
+                raise UsageError(
+                    f"kernel {name!r} is used for the first time while a kernel waits for the host, and CUDA "
+                    "loads a kernel only when the others are over, so each would wait for the other: use it "
+                    "once before that kernel is launched"
+                )
             start = time.perf_counter()
             with guarded(f"loading {name}"), self.active():
                 kernel = compile_function(source, name, contract)

@@ -404,3 +404,16 @@ async def test_a_packet_has_one_owner(sim: Device, steps: str, told: str) -> Non
         op = agt.Kernel(STEPS % steps)(*host.arrays, agt.zeros(64, np.uint64), grid=2, block=32)
         with pytest.raises(errors.RaceError, match=told) if told else nullcontext():
             await host.run(op)
+
+
+@pytest.mark.gpu
+async def test_a_gpu_loads_no_kernel_while_one_waits_for_the_host(cuda: Device) -> None:
+    async def first_use(call: HostcallRequest) -> int:
+        text = "__global__ void first_use_of_a_handler(float* x) { x[0] = 1.0f; }"
+        with pytest.raises(errors.UsageError, match=r"'first_use.*' is used for the first"):
+            agt.Kernel(text)
+        return both(call.a, call.b)
+
+    asking = Asking(blocks=1, calls=1)
+    assert await asking.answered({16: first_use}) == 1
+    assert asking.all_right

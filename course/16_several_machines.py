@@ -550,7 +550,7 @@ async def two_processes():
         async with agt.cluster("sim", gpus=2, apart=True) as gpus:
             yield gpus, None
         return
-    how = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+    how = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}
     async with (
         LocalCluster(asynchronous=True, security=only_us, **how) as local,
         agt.cluster(local.scheduler_address, device="sim", security=only_us) as gpus,

@@ -197,7 +197,8 @@ def test_a_stopped_worker_is_lost(address: str) -> None:
 
 async def test_only_who_has_the_certificates_gets_in() -> None:
     pytest.importorskip("cryptography", reason="pip install 'asyncgpu_tutor[cluster]'")
-    how = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+    # At ":0", since without an address Dask opens port 8787, which may be in use.
+    how = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}
     async with distributed.LocalCluster(asynchronous=True, security=True, **how) as local:
         address = local.scheduler_address
         async with agt.cluster(address, device="sim", security=local.security) as gpus:

@@ -35,7 +35,7 @@ ROOMS = {
     "asyncgpu_tutor/clusters": 1_240,
     "asyncgpu_tutor/commands": 1_590,
     "asyncgpu_tutor/data": 570,
-    "asyncgpu_tutor/devices": 4_740,
+    "asyncgpu_tutor/devices": 4_710,
     "asyncgpu_tutor/inspection": 770,
     "asyncgpu_tutor/kernels": 1_150,
     "asyncgpu_tutor/language": 620,

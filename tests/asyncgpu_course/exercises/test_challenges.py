@@ -18,7 +18,7 @@ from asyncgpu_course.exercises.chapters.ch08b import served
 from tests.tools import tool as load
 
 ROOT = Path(__file__).resolve().parents[3]
-SAID = re.compile(r"takes? ([\d,]+) µs(?:: \**get|\. \**Get) below ([\d,]+)")
+SAID = re.compile(r"takes? ([\d,.]+) µs(?:: \**get|\. \**Get) below ([\d,]+)")
 PAGES = {
     name.removesuffix("-check"): page
     for page in sorted((ROOT / "course").glob("*.py"))

@@ -88,7 +88,8 @@ class AsyncioTasks:
 
     def start(self, coroutine: Coroutine[Any, Any, None], name: str | None = None) -> None:
         """Start one."""
-        task = asyncio.Task(coroutine, name=name, **self._options)
+        loop = asyncio.get_running_loop()  # who starts eagerly has to say it in Python 3.12
+        task = asyncio.Task(coroutine, loop=loop, name=name, **self._options)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

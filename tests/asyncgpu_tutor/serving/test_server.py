@@ -226,6 +226,20 @@ async def test_a_failure_does_not_spoil_the_lane_for_good(sim: SimDevice) -> Non
     assert found == [2.0, 4.0]
 
 
+async def test_a_request_that_is_cancelled_as_it_gets_a_lane_hands_it_on(device: Device) -> None:
+    async def ends_another() -> None:
+        await server(request(1.0))  # and its lane is given to the next one, which has no turn yet
+        next_one.cancel()
+
+    async with agt.Server(pipeline, N, lanes=1) as server, asyncio.timeout(60.0):
+        first = asyncio.create_task(ends_another())
+        next_one = asyncio.create_task(server(request(2.0)))
+        await asyncio.sleep(0)  # both have begun, in this order
+        assert (await server(request(3.0)))[0] == 6.0
+        await first
+        assert next_one.cancelled()
+
+
 async def test_a_lane_that_a_cancelled_request_still_holds_is_taken_last(sim: SimDevice) -> None:
     async with agt.Server(lasting("2000 * x[i]"), N, lanes=2) as server:
         task = asyncio.ensure_future(server(request(1.0)))

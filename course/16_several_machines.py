@@ -154,7 +154,7 @@ assert np.allclose(scores, np.maximum(digits.batches[0] @ digits.w0 @ digits.w1,
 # | the same with one of our recipes, on machines quiet and busy | 2 to 32 ms |
 # | send a megabyte along | 2.3 ms more |
 #
-# [Dask](https://distributed.dask.org) carries our recipes to other machines. We measured the last three rows with it, in two processes of one machine (November 2026), and a real cable adds its own time. The 2.3 ms aren't the wire, but packing, copying and unpacking, and nothing was encrypted. (Encrypted, as the real calls below are, a megabyte took 1.3 to 1.8 times as long.)
+# [Dask](https://distributed.dask.org) carries our recipes to other machines. We measured the last three rows with it, in two processes of one machine (November 2026), and a real cable adds its own time. The 2.3 ms aren't the wire, but packing, copying and unpacking, and nothing was encrypted. (Encrypted, as the real calls below are, a megabyte took 5 to 7 ms on a quiet machine.)
 #
 # **Our simulated cluster charges the second row, the bytes and the launches, and nothing else.** So its µs are the least that you can hope for. Later on this page you'll take the time of real calls.
 #
@@ -630,9 +630,9 @@ if local is not None:
 # %% [markdown] id=carrying-read
 # The trip pays from where a solid line crosses a dashed one, at a black dot. (If there's no dot, look at the lines above the picture. A busy machine makes the dashed lines higher, and their points jump about.)
 #
-# *With a call for each batch* that's nowhere. On two busy cores, a further call took us 7 to 17 ms, for a batch that saves one at most, so each call leaves you further behind. No second GPU helps, because one Python packs every recipe and takes in every answer.
+# *With a call for each batch* that's nowhere. On a quiet machine with 16 cores, a further call took 4 ms, and on two busy cores 7 to 20, for a batch that saves one at most. So each call leaves you further behind, and no second GPU helps, because one Python packs every recipe and takes in every answer.
 #
-# *Packed*, the price is mostly the two calls, 10 to 60 ms, and a further batch adds 0.2 to 0.5. That's about what the second GPU saves, so for the work alone, ours stay at home. But if they have to be read as well, the trip pays from a few dozen batches on, unless the cores are very busy. What's worth it is the second *disk*.
+# *Packed*, the price is mostly the two calls. On the quiet machine they took 8 to 12 ms, and a further batch adds 0.2 or less. So the trip pays from a dozen batches on if they have to be read, and from a hundred or so for the work alone. On the busy cores it was 10 to 60 ms, and 0.2 to 1.1 for a further batch: some dozens of batches with the reading, or never, and for the work alone hardly ever. What's worth it is first of all the second *disk*.
 #
 # **So what do you have to send?** Few calls, with a lot in each. Names instead of numbers (4 MB through your door are 10 ms more). And all of it together has to take you at home more than *twice* as long as the trip, because next door half of it is still to be done.
 

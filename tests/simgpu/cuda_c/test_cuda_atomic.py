@@ -10,26 +10,6 @@ from simgpu.cuda_c import InterpreterLimits
 
 from .support import launch
 
-# One block hands a number to another.
-HAND_OVER = """#include <cuda/atomic>
-extern "C" __global__ void k(int* cell, int* flag, int* out) {
-    cuda::atomic_ref<int, cuda::thread_scope_SCOPE> ready(*flag);
-    if (blockIdx.x == 0) { cell[0] = 42; ready.store(1, cuda::memory_order_STORE); }
-    else { while (ready.load(cuda::memory_order_acquire) == 0) { } out[0] = cell[0]; }
-}"""
-
-
-@pytest.mark.parametrize("scope", ["device", "system", "block", "thread"])
-@pytest.mark.parametrize("store", ["release", "seq_cst", "relaxed"])
-def test_a_release_in_scope_hands_over_what_was_written_before(scope: str, store: str) -> None:
-    cell, flag, out = (np.zeros(1, np.int32) for _ in range(3))
-    right = scope in ("device", "system") and store != "relaxed"
-    with nullcontext() if right else pytest.raises(errors.RaceError):
-        source = HAND_OVER.replace("SCOPE", scope).replace("STORE", store)
-        launch(source, "k", 2, 1, cell, flag, out)
-        assert out[0] == 42
-
-
 # Blocks meet. All threads fence, thread 0 does before it counts and behind its look, and all do: "-" is none.
 RIGHT = ["seq_cst - - seq_cst", "- acq_rel acq_rel -", "seq_cst - seq_cst acquire", "- release acquire -"]  # fmt: skip
 WRONG = ["acq_rel - - acq_rel", "release - seq_cst -", "seq_cst - - acquire", "- acquire acquire -"]

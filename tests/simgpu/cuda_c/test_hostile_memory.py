@@ -1,8 +1,14 @@
-"""Hostile memory: right patterns give right values under every seed, each without its fence a wrong one."""
+"""Hostile memory: right patterns give right values under every seed, each without its fence a wrong one.
+
+In memory that isn't hostile, a broken one is a race that is told.
+"""
+
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 
+from simgpu import errors
 from simgpu.cuda_c import InterpreterLimits, compile_source
 from tests.simgpu.cuda_c.support import launch
 
@@ -199,6 +205,18 @@ PATTERNS = {
             'no fence': ('__threadfence(); atomicExch', 'atomicExch'),
         },
     ),
+    'handed on': (
+        3, 1, 1, 2, [7],
+        "if (b == 0) { x[0] = 7; __threadfence(); atomicExch(f, 1u); } if (b == 1) { while (atomicAdd(f, 0u) == 0); __threadfence(); atomicExch(f + 1, 1u); } if (b == 2) { while (atomicAdd(f + 1, 0u) == 0); __threadfence(); o[0] = x[0]; }",
+        {
+            'by no fence': ('__threadfence(); atomicExch(f + 1', 'atomicExch(f + 1'),
+        },
+    ),
+    'two words': (
+        2, 1, 2, 1, [42],
+        "if (b == 0) { x[1] = 1; __threadfence(); x[0] = 42; __threadfence(); atomicOr(f, 1u); x[1] = 2; } else { while (atomicAdd(f, 0u) == 0); __threadfence(); o[0] = x[0]; }",
+        {},
+    ),
     'block counter': (
         6, 32, 1, 1, [6],
         "if (t == 0) atomicAdd(o, 1u); if (t == 1) atomicAdd(f, 1u);",
@@ -214,7 +232,7 @@ PATTERNS = {
 }  # fmt: skip
 
 
-def left(name: str, seed: int, *changes: str) -> list[int]:
+def left(name: str, seed: int | None, *changes: str) -> list[int]:
     grid, block, cells, flags, right, text, _ = PATTERNS[name]
     for old, new in zip(changes[::2], changes[1::2], strict=True):
         assert old in text
@@ -227,13 +245,48 @@ def left(name: str, seed: int, *changes: str) -> list[int]:
 
 @pytest.mark.parametrize("name", PATTERNS)
 def test_a_right_pattern_is_right_under_every_seed(name: str) -> None:
-    for seed in range(40):
+    for seed in (None, *range(40)):
         assert left(name, seed) == PATTERNS[name][4]
 
 
-@pytest.mark.parametrize(
-    ("name", "change"), [(name, change) for name, row in PATTERNS.items() for change in row[6]]
-)
+BROKEN = [(name, change) for name, row in PATTERNS.items() for change in row[6]]
+VOLATILE = "wrc", "behind barriers"  # what they hand over; so a broken one is wrong, and no race
+
+
+@pytest.mark.parametrize(("name", "change"), [row for row in BROKEN if row[0] not in VOLATILE])
+def test_a_broken_pattern_is_a_race(name: str, change: str) -> None:
+    told = "First the data, then __threadfence" if change == "wrong side" else None
+    with pytest.raises(errors.RaceError, match=told):
+        left(name, None, *PATTERNS[name][6][change])
+
+
+# Other forms of a pattern, and whether its flag tells of the number.
+SENT = "x[0] = 42; __threadfence(); atomicExch(f, 1u);"
+FORMS = [
+    *(("oneshot", change, True) for change in (
+        ("atomicExch(f, 1u)", "atomicOr(f, 1u)"), ("atomicAdd(f, 0u)", "atomicCAS(f, 5u, 5u)"),
+        ("atomicAdd(f, 0u)", "*(volatile unsigned*)f"),
+        ("atomicExch(", "atomicExch_system(", "atomicAdd(", "atomicAdd_system("))),
+    *(("oneshot", change, False) for change in (
+        ("atomicExch(", "atomicExch_block("), ("atomicExch(f, 1u)", "*f = 1"),
+        ("x[0] = 42; __threadfence()", "__threadfence(); x[0] = 42"), ("42; __threadfence()", "42; __threadfence_block()"),
+        (SENT, "atomicExch(f, 1u); x[0] = 42; __threadfence();"),
+        (SENT, "atomicExch(f, 1u); x[0] = 42; __threadfence(); atomicAdd(f, 0u);"))),
+    *(("cuda atomic", ("scope_device", f"scope_{scope}", "_release", f"_{order}"), scope == "system" and order != "relaxed")
+      for scope in ("system", "block", "thread") for order in ("release", "seq_cst", "relaxed")),
+    ("cuda atomic", ("_release", "_seq_cst"), True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "changes", "right"), FORMS)
+def test_a_flag_in_scope_tells_of_what_lies_before_the_fence_in_front_of_it(
+    name: str, changes: tuple[str, ...], right: bool
+) -> None:
+    with nullcontext() if right else pytest.raises(errors.RaceError):
+        assert left(name, None, *changes) == PATTERNS[name][4]
+
+
+@pytest.mark.parametrize(("name", "change"), BROKEN)
 def test_a_broken_pattern_gives_a_wrong_value_and_again_with_its_seed(
     name: str, change: str
 ) -> None:

@@ -1,7 +1,6 @@
 """Programs whose threads wait for each other: each with its result, and each with a twin that is wrong."""
 
 import re
-from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -455,46 +454,6 @@ def test_a_number_may_be_drawn_by_the_test_of_a_do_loop() -> None:
 
 
 # ---------------------------------------------------------------------- messages between blocks
-FENCE = "__threadfence();"
-HAND_OVER = (
-    "__global__ void k(int* flag, int* cell, int* out) {{ if (blockIdx.x == 0) {{ {send} }} "
-    "else {{ while ({look} == 0); __threadfence(); out[0] = cell[1]; }} }}"
-)
-LOOK = "atomicAdd(flag, 0)"
-
-
-def handed_over(send: str, look: str = LOOK) -> int:
-    flag, cell, out = np.zeros(2, np.int32), np.zeros(2, np.int32), np.zeros(1, np.int32)
-    launch(HAND_OVER.format(send=send, look=look), "k", 2, 1, flag, cell, out)
-    return int(out[0])
-
-
-# How a number is sent, how the flag is looked at, and whether the flag tells of the number.
-HANDED_OVER = [
-    *((f"cell[1] = 42; {FENCE} {sets};", look, right) for sets, look, right in (
-        ("atomicExch(flag, 1)", LOOK, True), ("atomicExch(flag, 1)", "atomicCAS(flag, 5, 5)", True),
-        ("atomicExch(flag, 1)", "*(volatile int*)flag", True),
-        ("*(volatile int*)flag = 1", "*(volatile int*)flag", True),
-        ("atomicExch_system(flag, 1)", "atomicAdd_system(flag, 0)", True),
-        ("atomicExch_block(flag, 1)", "atomicAdd_block(flag, 0)", False),
-        ("atomicExch_block(flag, 1)", LOOK, False), ("flag[0] = 1", LOOK, False))),
-    (f"cell[0] = 1; {FENCE} cell[1] = 42; {FENCE} atomicOr(flag, 1); cell[0] = 2;", LOOK, True),
-    *((send, LOOK, False) for send in (
-        "cell[1] = 42; atomicExch(flag, 1);", f"cell[1] = 42; atomicExch(flag, 1); {FENCE}",
-        f"atomicExch(flag, 1); cell[1] = 42; {FENCE}", f"{FENCE} cell[1] = 42; atomicExch(flag, 1);",
-        "cell[1] = 42; __threadfence_block(); atomicExch(flag, 1);",
-        f"atomicExch(flag, 1); cell[1] = 42; {FENCE} atomicAdd(flag, 0);")),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("send", "look", "right"), HANDED_OVER)
-def test_what_lies_before_a_fence_is_told_by_the_flag_behind_it_in_its_scope(
-    send: str, look: str, right: bool
-) -> None:
-    with nullcontext() if right else pytest.raises(errors.RaceError):
-        assert handed_over(send, look) == 42
-
-
 def test_atomics_of_a_block_race_with_those_of_another_one() -> None:
     count = "__global__ void k(int* n) { atomicAdd_block(n, 1); }"
     launch(count, "k", 1, 32, np.zeros(1, np.int32))
@@ -522,20 +481,6 @@ def test_a_sum_over_what_nobody_has_announced_is_a_race() -> None:
         launch(source, "k", 1, 64, np.zeros(64, np.int32), *np.zeros((2, 1), np.int32))
 
 
-MEETING = (
-    "__global__ void k(int* n, int* x, int* o) {{ int b = blockIdx.x; x[b] = b + 1; {count} "
-    "while (atomicAdd(n, 0) < gridDim.x); __threadfence(); o[b] = x[(b + 1) % gridDim.x]; }}"
-)
-
-
-def test_blocks_that_meet_by_a_counter_have_published_what_they_did() -> None:
-    n, x, o = np.zeros(1, np.int32), np.zeros(4, np.int32), np.zeros(4, np.int32)
-    launch(MEETING.format(count=f"{FENCE} atomicAdd(n, 1);"), "k", 4, 1, n, x, o)
-    assert o.tolist() == [2, 3, 4, 1]
-    with pytest.raises(errors.RaceError, match="First the data, then __threadfence"):
-        launch(MEETING.format(count=f"atomicAdd(n, 1); {FENCE}"), "k", 4, 1, n * 0, x, o)
-
-
 def test_the_last_of_many_blocks_knows_what_all_others_did() -> None:
     source = (
         "__global__ void k(unsigned* n, int* x, int* o) { int b = blockIdx.x; x[b] = b; __threadfence(); "
@@ -552,17 +497,3 @@ def test_the_last_of_many_blocks_knows_what_all_others_did() -> None:
         unfenced = source.replace(f"{before} __threadfence();", before)
         with pytest.raises(errors.RaceError, match=why):
             launch(unfenced, "k", 5000, 1, n * 0, x, o)
-
-
-def test_what_one_block_was_told_it_can_pass_on() -> None:
-    source = (
-        "__global__ void k(int* f, int* x, int* o) { int b = blockIdx.x; "
-        "if (b == 0) { x[0] = 7; __threadfence(); atomicExch(f, 1); } "
-        "if (b == 1) { while (atomicAdd(f, 0) == 0); FENCE atomicExch(f + 1, 1); } "
-        "if (b == 2) { while (atomicAdd(f + 1, 0) == 0); __threadfence(); o[0] = x[0]; } }"
-    )
-    f, x, o = np.zeros(2, np.int32), np.zeros(1, np.int32), np.zeros(1, np.int32)
-    launch(source.replace("FENCE", "__threadfence();"), "k", 3, 1, f, x, o)
-    assert o[0] == 7
-    with pytest.raises(errors.RaceError):
-        launch(source.replace("FENCE", ""), "k", 3, 1, f * 0, x, o)

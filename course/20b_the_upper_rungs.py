@@ -446,7 +446,7 @@ progress("20b")
 #
 # *For the day when you read that attention was made faster without approximating anything.*
 #
-# Attention compares a query with `n` keys, turns these scores into weights by softmax, and adds up `n` values by their weights. As three kernels, that sends a square of n x n numbers to global memory and back, twice. Three exercises take those trips away.
+# Attention compares a query with `n` keys, turns these scores into weights by softmax, and adds up `n` values by their weights. As three kernels, that sends a square of n x n numbers to global memory and back, twice. Three exercises take those trips away. (Below, `top` is the largest number so far, and not the rung.)
 
 # %% [markdown] id=exercise-fused
 # ### Exercise: softmax behind the product

@@ -415,7 +415,8 @@ async def test_a_browser_gets_its_answer(names: dict[str, Any]) -> None:
         with pytest.raises(RuntimeError, match="not today"):  # the model's fault, not the client's
             await post(app, body)
         app.state.service.waiting = asyncio.Queue(1)
-        app.state.service.waiting.put_nowait((numbers, asyncio.Future()))
+        app.state.service.waiting.put_nowait((numbers, left := asyncio.Future[Any]()))
         assert (await post(app, body))[0] == 503
+    assert isinstance(left.exception(), names["Unavailable"])
     ended = await asyncio.wait_for(post(app, body), SOON_S)
     assert ended == (503, b'{"error":"the service has ended"}')

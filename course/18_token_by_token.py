@@ -78,7 +78,7 @@ for token in by_python(seated("A GPU", last=14)):
     print(model.vocabulary[token], end="|", flush=True)
 
 # %% [markdown] id=fairy-text
-# It talks like the course, because it was trained until it knew large parts by heart. (The first tokens are your own prompt, which it has to read before it can go on. It reads them one by one; systems that serve large models read a whole prompt at once.) Now ask it for a fairy tale. Change the prompt, too, and the seed.
+# It talks like the course, because it was trained until it knew large parts by heart. (It begins with your own prompt, which it reads token by token; large models read it at once.) Now ask it for a fairy tale. Change the prompt, too, and the seed.
 
 # %% id=fairy
 for token in by_python(seated("Once upon a time", last=13)):
@@ -151,7 +151,7 @@ reveal("18-share", f"{busy:.0f}", picture, part=busy / us["Python"])
 # A call for each of 25 kernels, and each is over long before the next one is asked for.
 
 # %% id=18-share told truth=50
-# That's {part:.0%} of the time. Chapter 9 began with such a picture, and there it was a toy. This is how a language model runs if nobody has thought about it: the kernels are short because one token is little work, and there are many because there are many layers. In a hundred times larger model they're longer, and there are more of them.
+# That's {part:.0%} of the time. This is how a language model runs if nobody has thought about it: the kernels are short because one token is little work, and there are many because there are many layers.
 
 # %% id=share-check tags=asserts
 assert len(launches) == 25 * STEPS
@@ -200,7 +200,7 @@ check("18-say", say)
 # %% [markdown] id=ladder
 # ## Rung by rung
 #
-# First you prepare the step, as in chapter 7: all calls are worked out once and then made one by one. Then you make it a graph. Both ask after each token.
+# First you prepare the step, as in chapter 7: all calls are worked out once, and then made one by one. Then you make it a graph.
 
 # %% id=prepared-rung
 def asked(launch):
@@ -223,12 +223,12 @@ reveal("18-graph", f"{us['graph']:.0f}", picture, rest=us["graph"] - busy)
 # Above, a row of short calls keeps just ahead of the kernels. Below there's one.
 
 # %% id=18-graph told truth=67
-# The kernels and the copy need what they need. Of the other {rest:.0f} µs, a few are the short gaps between kernels, and a few more lie between the last kernel and the copy. The rest is the conversation with the host: the wait, Python, and the launch. To get rid of that, you'd have to stop asking.
+# The kernels and the copy need what they need. Of the other {rest:.0f} µs, some are gaps between them. The rest is the conversation with the host: the wait, Python, and the launch. To get rid of that, you'd have to stop asking.
 
 # %% [markdown] id=stop-asking
 # ### Stop asking
 #
-# There are two ways. If you know how many tokens there will be, put them all into the queue, and wait once. If you don't, the device has to decide: `made.arrays["going"]` counts the slots that are still talking, and a `while` node looks at it before each step.
+# If you know how many tokens there will be, put them all into the queue, and wait once. If you don't, the device has to decide: `made.arrays["going"]` counts the slots that are still talking, and a `while` node looks at it before each step.
 
 # %% id=not-asked
 def queued(launch):
@@ -247,7 +247,7 @@ def by_device(made, step):
     return lambda: launch.sync_on(stream)
 
 # %% id=18-order guess
-# A graph that's asked after each token, graphs that are queued, and a `while` node: in which order, the quickest first? Type three of these words: `asked queued while`.
+# A graph that's asked after each token, graphs that are queued, and a `while` node: which is the quickest, and which the slowest? Type `asked queued while` in your order, the quickest first.
 
 # %% id=18-order reveal
 rung("queued", lambda made: queued(made.step().graph_on(stream).launch()))
@@ -270,10 +270,10 @@ carried = last[-1].end - last[-2].end if len(last) > 1 else 0.0
 reveal("18-order", " ".join(sorted(ways, key=ways.get)), picture, in_numbers, us=carried)
 
 # %% id=18-order lesson
-# Two tokens. Asked, there's a copy and a gap behind each. Queued, there's none. With a while node, the two steps have one more bar between them: the node looks whether to go on.
+# Two tokens. Asked, there's a copy and a gap behind each. Queued, there's none. With a while node, there's a wide bar behind each: the node, which looks whether to go on.
 
 # %% id=18-order told truth="queued while asked"
-# Nothing beats a full queue, since nobody asks anything, and no word is carried to the host either. (The copy and the gap before it are {us:.0f} µs of what asking costs here; the rest is the host. The order is the same in our table of an H200 below.) But a queue runs all steps that you've put there, wanted or not, and a text ends when it ends. A `while` node asks, too. It asks somebody who sits next door.
+# A full queue is the quickest, since nobody asks anything, and no word is carried to the host either. (The copy and the gap before it are {us:.0f} µs of what asking costs here; the rest is the host.) But a queue runs all steps that you've put there, wanted or not, and a text ends when it ends. A `while` node asks, too. It asks somebody who sits next door.
 
 # %% id=order-check tags=asserts
 if device.simulated:
@@ -321,7 +321,7 @@ print(f"while: {us['while']:.1f} µs a token, fused: {us['fused']:.1f}")
 # %% [markdown] id=one-kernel
 # ## One kernel
 #
-# Let's take that to its end. `made.talk()` is a single launch for the whole text. One block takes the conversation, runs through all layers with barriers in between, draws a token, and begins again, until the text is over. There's no launch, no gap, and no host. From layer to layer, the token stays in shared memory, and only what later tokens need of it goes out to global memory.
+# Let's take that to its end. `made.talk()` is a single launch for the whole text. One block takes the conversation, runs through all layers with barriers in between, draws a token, and begins again, until the text is over. Between two tokens there's no launch, no gap, and no host. From layer to layer, the token stays in shared memory, and only what later tokens need of it goes out to global memory.
 
 # %% id=18-talk guess
 # How long does a token take in one kernel, compared with the fused steps above?
@@ -352,17 +352,18 @@ reveal("18-talk", verdict, picture, each=us["one kernel"])
 # One bar without a gap, and longer than all of the others with theirs.
 
 # %% id=18-talk told truth=much
-# It takes {each:.0f} µs a token. A block lives on one SM, and an H200 has 132 of them. The step spreads its rows over many; here a single one has to read 2.7 MB of weights for each token. Gaps are what you see in a timeline, and idle SMs are what you don't. (A real H200 took 99 µs, which is 2.1 times as long as its fused steps.)
+# It takes {each:.0f} µs a token. A block lives on one SM, and an H200 has 132 of them. The step spreads its rows over many. Here a single one reads 2.6 MB of weights for each token, with a barrier behind each product, and in our model it mostly waits for them. Gaps are what you see in a timeline, and idle SMs are what you don't.
 
 # %% id=talk-check tags=asserts
 if device.simulated:
     assert 12 < us["while"] - us["fused"] < 18
     assert us["one kernel"] > 2 * us["fused"]
+    assert traces["one kernel"].find("talk")[0].detail["bound"] == "latency"
 
 # %% [markdown] id=crowd
 # ## On an H200, and in company
 #
-# This is what a token took one NVIDIA H200, for a single conversation, on 29 November 2026: medians of 15 runs of 64 tokens by `benchmarks/tokens.py`. PyTorch has the same weights, and says the same texts. A row that's **bold** depends on Python more than on the GPU, and that host was slow: two others took 418 and 571 µs for our steps by Python, and 101 and 112 for prepared ones. PyTorch ran on this host only.
+# This is what a token took one NVIDIA H200, for a single conversation, on 29 November 2026: medians of 15 runs of 64 tokens by `benchmarks/tokens.py`. PyTorch has the same weights, and says the same texts. Its graph has 64 kernels for a token, and three of them, the attention, take 15 µs each. A row that's **bold** depends on Python more than on the GPU, and that host was slow: another took 418 µs for our steps by Python, and 101 for prepared ones.
 #
 # | | µs |
 # |---|---|
@@ -375,10 +376,11 @@ if device.simulated:
 # | a graph with a `while` node | 54 |
 # | a graph, queued | 51 |
 # | a `while` node, fused | 47 |
+# | a graph, queued, fused | 43 |
 # | one kernel | 99 |
 
 # %% [markdown] id=h200-token
-# And this is what it looks like there, a token by Python and four by a graph that's asked after each. It was another run, and a profiler was watching, which makes every call longer. So look at the shape, and take the times from the table.
+# And this is what it looks like there, a token by Python and four by a graph that's asked after each. It was a quicker host, with a profiler, which makes every call longer. So look at the shape, and take the times from the table.
 
 # %% id=h200-token-run
 python, graph = (
@@ -386,16 +388,19 @@ python, graph = (
     for name in ("18_token_by_python", "18_token_by_token")
 )
 done = [span.end for span in python.device_spans if span.kind == "d2h"]
+begun = graph.find("launch graph token")[0].start  # behind the seating
+graph = graph.between(begun, max(span.end for span in graph))
 agt.compare_timelines(
-    [python.between(done[0], done[1]).from_first(), graph],
+    [python.between(done[0], done[1]).from_first(), graph.from_first()],
     ["By Python: one token", "By a graph: four tokens"],
     lanes=("host", "streams"),
-    lesson="Above, Python describes a step, which leaves no bar, and then makes "
-    "26 calls. Below, it's a call and a wait for each token.",
+    lesson="Above, Python first describes a step, which leaves no bar, and then makes "
+    "26 calls. (Our model spreads the describing over them.) Below, it's a call and a "
+    "wait for each token.",
 )
 
 # %% [markdown] id=more-people
-# Now let more people talk. A step says a token for *each* slot, and one kernel has a block for each.
+# Now let more people talk. A step says a token for *each* slot, and one kernel has a block for each. Each slot multiplies all weights with its own vector. (Engines for many people multiply all vectors at once, and read each weight once.)
 
 # %% id=crowd-numbers tags=helpers
 # What was measured, and a drawing of it.
@@ -430,7 +435,7 @@ first = next((n for n, name in zip(SLOTS, quickest) if name == "one kernel"), 0)
 reveal("18-cross", first, draw_crowd)
 
 # %% id=18-cross told truth=128
-# A lone block takes as long as 128 of them, each on an SM of its own, so its line is flat. The others fill up, and something else turns around: fused steps are ahead for one conversation, and behind for 128. Each warp works the mean out anew, and with 128 conversations every SM is busy, so that this takes time. **Computing more to launch less pays only while the machine is idle.**
+# A lone block takes as long as 128 of them, each on an SM of its own, so its line is flat. The others fill up, and something else turns around: fused steps are ahead for one conversation, and behind for 128. Each warp works the mean out anew, and with 128 conversations every SM is busy, so that this takes time. **Computing more to launch less pays only while the machine is idle.** (One kernel beats even the steps that aren't fused, perhaps because in those all slots wait for the last block of each kernel.)
 
 # %% id=crowd-check tags=asserts
 assert quickest == ["fused, a while node"] * 2 + ["fused, a while node", "one kernel"]
@@ -471,7 +476,7 @@ without = sum(now + 1 for now in range(64))
 reveal("18-kept", without, draw_kept)
 
 # %% id=18-kept told truth=2080
-# Token by token that's 1 + 2 + 3 + ... + 64. With a cache it's 64. The triangle becomes its edge, and what it costs is memory. (That's work, and not time: an idle GPU takes hardly longer for a few more tokens.)
+# Token by token that's 1 + 2 + 3 + ... + 64. With a cache it's 64. Only the edge of the triangle is worked out; the rest is kept, and read at each step. (That's work, and not time: an idle GPU takes hardly longer for a few more tokens.)
 
 # %% [markdown] id=memory-cost
 # ### What it costs
@@ -490,6 +495,7 @@ print(f"Large: {large / 1e6:.1f} MB a token. For a million it's {large / 1e6:.1f
 
 # %% id=memory-check tags=asserts
 assert keys == 3072
+assert round((weights - model.weights["places"].nbytes) / 1e6, 1) == 2.6
 assert without == 2080
 
 # %% [markdown] id=challenge
@@ -497,7 +503,7 @@ assert without == 2080
 #
 # `made` is a model with two seats, both taken, whose texts are a dozen tokens long at most. (The check tries others, too.) Return a list with the tokens of each, prompt included. Step by step this takes 3927 µs: get below 500. **Everything counts**, with your capture.
 #
-# The check's model has two layers, so a step is 18 launches, or 13 fused, and the longer text takes twelve steps. You have seven ways to say it. Which one is the best here?
+# The check's model has two layers, so a step is 18 launches, or 13 fused, and the longer text takes twelve steps. Which of all your ways is the best here?
 
 # %% id=18-challenge starter
 def say_all(made, stream):
@@ -536,9 +542,9 @@ check("18-challenge", say_all)
 #
 # - A language model says one token after the other, and each one is many short kernels. Driven by Python, the GPU waits most of the time.
 # - A graph makes one call of them. If nobody asks after each token, the rest of the waiting goes as well: queue the steps, or let a `while` node decide.
-# - When the calls are gone, the number of kernels counts, because even one that does next to nothing takes some 2 µs. So fuse them, as long as the GPU has SMs to spare.
+# - When the calls are gone, the number of kernels counts, because even one that does next to nothing takes some 2 µs. So fuse them, but pay with extra arithmetic only while SMs are idle.
 # - One kernel for a conversation has no gaps, but only one SM. It's worth it when there are enough conversations for all SMs.
-# - The KV cache turns a triangle of work into its edge, and memory into what's scarce.
+# - With a KV cache, each token goes through the layers once. All keys and values so far are still read at each step, and they fill the memory.
 #
 # **Next:** one conversation leaves most of an H200 idle. In [19_many_people](19_many_people.ipynb), many people talk to it at once.
 
@@ -594,7 +600,7 @@ check("18-keep", keep)
 # %% [markdown] id=two
 # ### Two at a time
 #
-# Somebody else wants to talk. You have a second stream, so you capture a second graph of the same model. What could go wrong?
+# Two threads of a server drive the same model. Each has a stream, and a graph of the step that it captured itself, and launches it when somebody waits for a token. What could go wrong?
 
 # %% id=two-race
 with agt.using("sim"):
@@ -609,9 +615,9 @@ with agt.using("sim"):
         print(error)
 
 # %% [markdown] id=two-read
-# Two graphs, and one `length`. A model isn't only its weights, which everybody may read at once. It's also the arrays that a step writes on its way, and its slots. On a GPU you'd get two conversations that now and then finish each other's sentences, and only under load. (In SGLang, two streams of one engine [raced for arrays](https://github.com/sgl-project/sglang/pull/26380) that both used, and a test of its answers failed now and then.)
+# Two graphs, and one `length`. A model isn't only its weights, which everybody may read at once. It's also the arrays that a step writes on its way, and its slots. And each graph steps *all* slots, so on a GPU everybody's tokens would be skipped, doubled or mixed up, now and then, and only under load. (In SGLang, two streams of one engine [raced for arrays](https://github.com/sgl-project/sglang/pull/26380) that both used, and a test of its answers failed now and then.)
 #
-# There are three ways out: one graph with a slot for each, arrays of their own, or turns.
+# There are three ways out: a single thread that launches a single graph for all slots, arrays of their own for each thread, or turns.
 
 # %% [markdown] id=exercise-two
 # ### Exercise: two graphs of one model
@@ -640,7 +646,7 @@ def take_turns(first, second, one, other, times):
 # After `first` on `one`: `other.wait_event(one.record())`. After `second` on `other`: `one.wait_event(other.record())`, which is for the next round.
 
 # %% id=18-two explanation
-# It's right, and two streams now do what one could. If the two don't need each other's arrays, give each its own; if they do the same work, seat both in one graph, where they share the weights' way through the machine. Chapter 19 does.
+# It's right, and two streams now do what one could. If the two don't need each other's arrays, give each its own; if they do the same work, let one graph step all slots. Chapter 19 does.
 
 # %% id=18-two-check
 check("18-two", take_turns)

@@ -12,3 +12,21 @@ def falling(make, rates, stream):
         agt.memcpy(rate.borrow(), agt.pin(np.full(1, number, np.float32))).async_on(stream)
         launch.async_on(stream)
     stream.synchronize()
+
+
+# %% id=17-live
+def watched(step, loss, rounds, every, stream, draw):  # a pinned number for each round
+    waiting = []
+    for _ in range(rounds):
+        for _ in range(every):
+            step().async_on(stream)
+        out = agt.pinned(1)
+        agt.d2h(loss.borrow(), out=out).async_on(stream)
+        waiting.append((out, stream.record()))
+        if len(waiting) == 2:
+            out, mark = waiting.pop(0)
+            mark.synchronize()
+            draw(float(out[0]))
+    out, mark = waiting.pop()
+    mark.synchronize()
+    draw(float(out[0]))

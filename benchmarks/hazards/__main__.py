@@ -50,6 +50,8 @@ def main(wanted: list[str]) -> None:
     totals = dict.fromkeys(("bugs", "found", "line", "cause", "sound", "alarms"), 0)
     print(f"{'':12}{'bugs':>6}{'found':>7}{'line':>6}{'cause':>7}{'sound':>7}{'false alarms':>14}")
     bugs, sound = categories("bugs"), categories("sound")
+    if unknown := set(wanted) - bugs.keys():
+        sys.exit(f"no category {', '.join(unknown)}: there are {', '.join(bugs)}")
     for category in wanted or bugs:
         seeded = [row(case, case.check()) for case in bugs[category]]
         fine = [row(case, case.check()) for case in sound[category]]

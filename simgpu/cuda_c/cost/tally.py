@@ -290,7 +290,8 @@ class Tally:
         old = touched - new if now > L1_SECTORS else ()  # most blocks load less
         gone = old and {one for one in old if now - had[one] > L1_SECTORS}
         self._loaded[tally.block] = now = now + len(new) + len(gone)
-        had.update(dict.fromkeys(touched, now))
+        for one in touched:
+            had[one] = now
         self._had[base, tally.block] = layout, had
         if not counted or (tally.executions > 1 and not weight(tally.executions - 2)):
             return  # and so where what was loaded right before was not followed

@@ -1,8 +1,10 @@
 """The ledger of bugs in public code: whole rows, and a program of each kind that says what is quoted."""
 
+import json
 import re
 from collections.abc import Iterator
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ import pytest
 
 from simgpu import errors
 from tests.simgpu.cuda_c.support import launch
-from tests.tools import blocks, page
+from tests.tools import blocks, page, tool
 
 PAGE = page("docs/found.md")
 ROWS = [
@@ -87,3 +89,50 @@ def test_the_ledger_has_rows_enough_and_each_program_is_somebodys() -> None:
     assert {row[0] for row in ROWS} == {row[0] for row in {row[0]: row for row in ROWS}.values()}
     used = {re.sub(r"\[(.*?)\].*", r"\1", row[-1]) for row in ROWS}
     assert used == SECTIONS.keys()
+
+
+PUBLISHED = """
+#include "half.cuh"
+#define WIDTH 64
+template <int N> __global__ void sums(float* y, const float* x) {
+    __shared__ float s[N];
+    int t = threadIdx.x;
+    s[t] = x[t];
+    y[t] = s[N - 1 - t];
+}
+__global__ void rows(float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y * blockDim.y + threadIdx.y;
+    if (i < n && j < n) y[j * n + i] = half_of(n);
+}
+void host() {
+    dim3 block(8, WIDTH / 16);  // not 16 x 16
+    sums<WIDTH / 2><<<1, WIDTH / 2>>>(y, x);
+    rows<<<grid, block>>>(y, n);
+}
+"""
+
+
+def test_the_survey_launches_what_host_code_does_and_counts_what_we_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    survey, folder = tool("survey"), tmp_path / "somebody+kernels"
+    folder.mkdir()
+    (folder / "half.cuh").write_text("__device__ float half_of(int n) { return n / 2.0f; }\n")
+    (folder / "sums.cu").write_text(PUBLISHED)
+    (folder / "old.cu").write_text("__global__ void shuffles(int* y) { y[0] = __shfl(y[1], 2); }\n")
+    shuffles, sums, rows = found = [*survey.surveyed(folder, 60)]
+    assert (sums["instance"], sums["block"], sums["outcome"]) == ("sums<32>", (32,), "RaceError")
+    assert sums["line"] == 8
+    assert (rows["block"], rows["from_host"], rows["outcome"]) == ((8, 4), True, "clean")
+    assert (shuffles["kernel"], shuffles["outcome"]) == ("shuffles", "refused")
+    monkeypatch.setattr(survey, "JUDGED", tmp_path / "judged.json")
+    survey.JUDGED.write_text('{"somebody+kernels": {"sums.cu sums<32>": "true: no barrier"}}')
+    said = [line.split() for line in survey.counted(found)]
+    assert said[0] == ["3", "kernels,", "2", "files,", "1", "repositories"]
+    assert said[-2:] == [["1", "hazards"], ["1", "true"]]
+
+
+def test_each_hazard_that_we_read_has_a_word_and_a_reason_and_none_is_false() -> None:
+    judged = json.loads(tool("survey").JUDGED.read_text())
+    for said in (said for kernels in judged.values() for said in kernels.values()):
+        assert re.fullmatch(r"(true|old|tail|meant|dropped|ours): .+", said)

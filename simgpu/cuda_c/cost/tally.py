@@ -283,10 +283,7 @@ class Tally:
             had = dict[int, int]()
         # Neighbours mostly share a sector.
         touched = {int(sector[0]), *sector[1:][sector[1:] != sector[:-1]].tolist()}
-        new, now = (
-            touched.difference(had),
-            self._loaded[tally.block],
-        )  # `- had.keys()` walks all of it
+        new, now = touched.difference(had), self._loaded[tally.block]  # `- had.keys()` walks all
         old = touched - new if now > L1_SECTORS else ()  # most blocks load less
         gone = old and {one for one in old if now - had[one] > L1_SECTORS}
         self._loaded[tally.block] = now = now + len(new) + len(gone)

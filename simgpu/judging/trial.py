@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from simgpu.cuda_c import GlobalMemory
 from simgpu.cuda_c.text.source import Source
 from simgpu.device import Device
 from simgpu.errors import KernelFault, SimGpuError, UsageError
@@ -118,11 +119,12 @@ class Trials:
         for case in cases:
             places, given = _placed(device, case[0]), case[0]
             args = [places.get(id(value), value) for value in given.values()]
+            cells = {key: memory.cells for key, memory in places.items()}
             for name in [*given][count:]:
-                _set_variable(kernel, name, given[name])
+                cells[id(given[name])] = _set_variable(kernel, name, given[name])
             device.launch(kernel, grid, block, args[:count], shared, device.default_stream)
             device.synchronize()
-            found = found or _difference(self.spec, case, places)
+            found = found or _difference(self.spec, case, cells)
         self.last = seen[-1] if adversary is None else self.last
         return talks, found
 
@@ -175,30 +177,33 @@ def _bytes(value: Any) -> NDArray[np.uint8]:
     return np.frombuffer(np.asarray(value).tobytes(), np.uint8)
 
 
-def _set_variable(kernel: LoadedKernel, name: str, value: Any) -> None:
+def _set_variable(kernel: LoadedKernel, name: str, value: Any) -> GlobalMemory:
     cells, data = kernel.program.variables.get(name), _bytes(value)
     if cells is None or len(data) > cells.nbytes:
         what = f"parameter and no variable for {len(data)} bytes of {name!r}"
         raise UsageError(f"{kernel.name}() has no {what}")
     cells.data[: len(data)] = data
     cells.mark_written(0, len(data))
+    return cells
 
 
-def _difference(spec: KernelSpec, case: _Case, places: Mapping[int, Memory]) -> Complaint | None:
+def _difference(
+    spec: KernelSpec, case: _Case, places: Mapping[int, GlobalMemory]
+) -> Complaint | None:
     """What a launch has left otherwise than it should have."""
     given, expected = case
     outputs = {id(given[name]) for name in expected}
     for name, value in given.items() if spec.expected is not None else ():
         if is_array(value) and id(value) not in outputs:
-            changed = places[id(value)].cells.data != _bytes(value)
+            changed = places[id(value)].data[: value.nbytes] != _bytes(value)
             if changed.any():
                 where = _first(name, changed.reshape(-1, value.itemsize).any(axis=1), value.shape)
                 return Complaint("InputChangedError", f"{where} changed, and is no output", [])
     for name, right in expected.items():
-        cells = places[id(given[name])].cells
-        got = cells.data.copy().view(given[name].dtype).reshape(right.shape)
+        cells, wanted = places[id(given[name])], np.empty(right.shape, given[name].dtype)
+        got = cells.data[: wanted.nbytes].copy().view(wanted.dtype).reshape(right.shape)
         if not cells.fully_initialised:
-            unset = (cells.shadow[: cells.nbytes].reshape(-1, got.itemsize) == 0).any(axis=1)
+            unset = (cells.shadow[: wanted.nbytes].reshape(-1, got.itemsize) == 0).any(axis=1)
             if unset.any():
                 where = _first(name, unset, right.shape)
                 return Complaint("UnwrittenError", f"nothing has written {where}", [])

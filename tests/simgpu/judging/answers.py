@@ -2,7 +2,7 @@
 
 HEADS = {
     "saxpy": "int n, float a, const float* x, float* y", "total": "int n, const float* x, float* out",
-    "relu": "int n, const float* x, float* y", "twin": "int n, const float* x, float* y", "transpose": "int n, const float* a, float* b",
+    "relu": "int n, const float* x, float* y", "twin": "int n, const float* x, float* y", "look": "int n, float* y", "transpose": "int n, const float* a, float* b",
     "histogram": "int n, const int* x, int* bins", "scan": "int n, const int* x, int* y",
     "blur": "int n, const float* x, float* y", "grand": "int n, const int* x, int* part, int* count, int* out",
 }  # fmt: skip
@@ -107,6 +107,7 @@ WRONG: list[tuple[str, ...]] = [
     # What it must leave alone, and what other launches have left.
     ("blur", "InputChangedError", f"{I} float* z = y; if (i < n) z[i] = (x[max(i - 1, 0)] + x[i] + x[min(i + 1, n - 1)]) / 3; if (n == 1 && i == 0) x[0] = 2;", "", "const"),
     ("saxpy", "UnsupportedFeatureError", f"{I} if (i < n) {{ {Y} ((float*)x)[i] = 2; }}"),
+    ("look", "InputChangedError", f"{I} if (i < n) y[i] = table[i % 16]; __syncthreads(); if (i == 0 && gridDim.x == 1) table[3] = 0;", "__device__ float table[16];"),
     ("saxpy", "ValuesError", f"{I} if (i < n) {{ int k = seen[i]; seen[i] = 1; if (!k) {Y} }}", "__device__ int seen[4096];"),
     ("saxpy", "ValuesError", f"{I} if (i < n) {{ if (!kept[i]) kept[i] = a * x[i] + y[i]; y[i] = kept[i]; }}", "__device__ float kept[4096];"),
     ("total", "ValuesError", f"{T} float v = 0; for (int k = t; k < n; k += 256) v += x[k]; atomicAdd(&sum, v); __syncthreads(); if (t == 0) *out = sum;", "__device__ float sum;"),
@@ -139,6 +140,7 @@ WRONG: list[tuple[str, ...]] = [
 RIGHT: list[tuple[str, ...]] = [
     ("saxpy", f"{I} if (i >= n) return; {Y}"),
     ("twin", f"{I} if (i < n) y[i] = 2 * x[i];"),
+    ("look", f"{I} if (i < n) y[i] = table[i % 16];", "__constant__ float table[32];"),
     ("histogram", f"{I} unsigned w = __activemask(); for (int b = 0; b < 16; b++) {{ unsigned m = __ballot_sync(w, i < n && x[i] == b); if (m && threadIdx.x % 32 == __ffs(m) - 1) atomicAdd(&bins[b], __popc(m)); }}"),
     ("saxpy", f"for ({I[:-1]}; i < n; i += gridDim.x * blockDim.x) *(y + i) = fmaf(a, x[i], *(y + i));"),
     ("saxpy", "if (blockIdx.x || threadIdx.x) return; int i = 0; do { if (i < n) y[i] += x[i] * a; } while (++i < n);"),

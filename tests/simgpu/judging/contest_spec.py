@@ -19,6 +19,10 @@ def itself(n, random):
     return {"n": n, "x": x, "y": x}
 
 
+def looked_up(n, random):
+    return {"n": n, "y": Output(n), "table": random.standard_normal(16, np.float32)}
+
+
 def holes(n, random):
     x = random.standard_normal(n, np.float32)
     x[random.random(n) < 0.3] = np.nan
@@ -65,6 +69,7 @@ specs = [
     ),
     KernelSpec("total", one, lambda n, x: x.sum(dtype=float).reshape(1), grid=1, atol=1e-4),
     KernelSpec("twin", itself, lambda n, x, y: {"y": x * 2}, block=64),
+    KernelSpec("look", looked_up, lambda n, table: table[np.arange(n) % 16], block=64),
     KernelSpec("relu", holes, lambda n, x: np.maximum(x, 0), sizes=[500], block=64),
     KernelSpec("transpose", square, lambda n, a: a.T, sizes=[64], block=(16, 16)),
     KernelSpec(

@@ -125,6 +125,11 @@ def kernels_read(text: str, name: str) -> list[dict[str, Any]]:
         told = [tried(f"{head.name}<{args}>") for args in dict.fromkeys(launched)]
         # What a host's template passes on, as in `scale<T><<<1, 32>>>(x)`, has no meaning here.
         told = [one for one in told if not one["why"].startswith("name ")]
-        guessed = [] if told else list(map(tried, guesses))
-        found += told or [next((one for one in guessed if one["state"] == "read"), guessed[0])]
+        if not told:
+            guessed = list(map(tried, guesses))
+            told = [next((one for one in guessed if one["state"] == "read"), guessed[0])]
+            if head.template is not None and told[0]["state"] != "read":  # a guess proves nothing
+                why = f"no launch says which instance: {told[0]['why']}"
+                told[0] |= {"state": "unsupported", "why": why}
+        found += told
     return found

@@ -116,6 +116,11 @@ def test_a_template_that_host_templates_launch_is_tried_with_a_guess() -> None:
         ]
     index = "template<typename I> __global__ void k(float* x, I i) { x[i] = 1; }"
     assert [one["name"] for one in kernels_read(index, "mine.cu")] == ["k<int>"]
+    (functor,) = kernels_read("template<class F> __global__ void k(F f) { f.go(); }", "mine.cu")
+    assert (functor["state"], functor["why"][:29]) == (
+        "unsupported",
+        "no launch says which instance",
+    )
 
 
 def test_files_and_specs_that_cannot_be_used(folder: Path, check: Check) -> None:

@@ -176,6 +176,11 @@ def test_a_right_kernel_computes_this(name: str) -> None:
     np.testing.assert_array_equal(run(text), want)
 
 
+def test_one_warp_of_several_may_do_it_by_itself() -> None:
+    text = "wmma::load_matrix_sync(a, x, n + 11); wmma::mma_sync(c, a, b, c); "
+    np.testing.assert_array_equal(run(f"if (i < 32) {{ {text} {STORE} }}", 64), X @ X.T)
+
+
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_kernel_fails_with_its_cause(name: str) -> None:
     kind, text, words = WRONG[name]

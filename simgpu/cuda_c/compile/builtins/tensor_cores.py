@@ -75,7 +75,7 @@ def _places(
 ) -> list[Ptr]:  # fmt: skip
     """Where each lane's elements are in memory."""
     _require_warps(t, m, what, site, ptr.address(), pitch, turned)
-    where, step = m.take(np.asarray(ptr.address())), m.take(np.asarray(pitch))
+    where, step = np.asarray(m.take(ptr.address())), np.asarray(m.take(pitch))
     if np.any(where % _ALIGNED):
         text = (
             f"calls {what} with an address in '{ptr.name}' that is no multiple of {_ALIGNED} bytes"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,7 +19,7 @@ class _OutOfTime(BaseException):
 
 
 @contextmanager
-def within_limits(file: Path, seconds: float, megabytes: int) -> Iterator[None]:
+def within_limits(file: Path, seconds: float, megabytes: int) -> Generator[None]:
     """Raise `OverLimitError` if work on a file takes longer, or on Linux more memory (Windows: neither)."""
     if not (0 < seconds < 1e6 and 0 < megabytes < 1e9):
         raise UsageError(f"{seconds} s and {megabytes} MB are no limits")
@@ -63,4 +63,9 @@ def limit_this_process(megabytes: int, seconds: int | None = None) -> Callable[[
     before = {what: resource.getrlimit(what) for what in most}
     for what, (soft, hard) in before.items():  # either may be lower already
         resource.setrlimit(what, (min({most[what], soft, hard} - {resource.RLIM_INFINITY}), hard))
-    return lambda: [resource.setrlimit(what, old) for what, old in before.items()] and None
+
+    def lift() -> None:
+        for what, old in before.items():
+            resource.setrlimit(what, old)
+
+    return lift

@@ -53,10 +53,8 @@ def limit_this_process(megabytes: int, seconds: int | None = None) -> Callable[[
         import resource
     except ImportError:  # on Windows
         return lambda: None
-    most, taken = (
-        {} if seconds is None else {resource.RLIMIT_CPU: seconds},
-        Path("/proc/self/statm"),
-    )
+    taken = Path("/proc/self/statm")
+    most = {} if seconds is None else {resource.RLIMIT_CPU: seconds}
     if taken.exists():
         pages = int(taken.read_text().split()[0])
         most[resource.RLIMIT_AS] = pages * resource.getpagesize() + (megabytes << 20)

@@ -30,14 +30,8 @@ from simgpu.report.kernel_report import KernelReport
 
 MAIN = Source("").filename  # what messages call the text that they are given
 _MEASURED = (
-    "us",
-    "bound",
-    "flops",
-    "bytes_needed",
-    "bytes_moved",
-    "conflicts_per_request",
-    "occupancy",
-)
+    "us", "bound", "flops", "bytes_needed", "bytes_moved", "conflicts_per_request", "occupancy",
+)  # fmt: skip
 _Case = tuple[Mapping[str, Any], Mapping[str, NDArray[Any]]]  # what is passed, what must come out
 
 

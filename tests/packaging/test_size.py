@@ -22,7 +22,7 @@ WHOLE = {
     "simgpu": 28_750,
     "tests": 34_310,
     "course": 46_960,
-    "tools": 7_520,
+    "tools": 7_780,
     "benchmarks": 9_180,
 }
 JAVASCRIPT = 700

@@ -74,9 +74,8 @@ class LocalRegion(Named):
         if self.rows is not None:
             row, known = self.rows[word], self.defined[word]
             value = a.scalar.make(0) if row is None else _seen(row, dtype)
-            if known is None:
-                known = np.zeros(mask.n, np.bool_)
-            return value if known is True else self._known(a, value, mask.take(known), word)
+            known = np.zeros(mask.n, np.bool_) if known is None else mask.take(known)
+            return value if known is True else self._known(a, value, known, word)
         if varies(word):
             flat = word.astype(np.int64) * self.lanes + mask.index
             value = mask.spread(self.matrix.reshape(-1).take(flat).view(dtype))

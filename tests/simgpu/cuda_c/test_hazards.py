@@ -52,6 +52,7 @@ MISTAKES: list[tuple[type[errors.KernelFault], str, dict[str, object], str]] = [
     (UNSET, "float a; x[i] = a;", {"array": "a", "index": None}, ""),
     (UNSET, "float a; if (i > 3) a = 1; x[i] = a;", {"array": "a"}, ""),
     (UNSET, "float a[4]; a[0] = 1; x[i] = a[i & 1];", {"array": "a", "index": 1}, ""),
+    (UNSET, "float a[4]; if (i > 2) x[i] = a[n - 30];", {"array": "a", "index": 2}, "thread (3, 0, 0)"),
     (UNSET, "__shared__ float s[64]; s[i] = 1; __syncthreads(); x[i] = s[i + 32];", {"array": "s", "index": 32}, ""),
     (UNSET, "int c; c++; o[i] = c;", {"array": "c"}, ""),
     (UNSET, "float4 v; v.x = 1; float4* p = &v; x[i] = p->y;", {"array": "v", "index": 1}, ""),

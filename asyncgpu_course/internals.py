@@ -10,6 +10,7 @@ from asyncgpu_tutor.arrays.host import in_containers
 from asyncgpu_tutor.clusters.in_process import LocalCluster
 from asyncgpu_tutor.devices.cuda_source import read_signature
 from asyncgpu_tutor.devices.simulated import SimDevice, SimMachine, find_spec
+from asyncgpu_tutor.devices.simulated.report import Watched, memory_of
 from asyncgpu_tutor.devices.simulated.sim_device import pass_over
 from asyncgpu_tutor.kernels.files import include_headers
 from asyncgpu_tutor.ops.array_operations import Make
@@ -29,6 +30,7 @@ __all__ = [
     "SimDevice",
     "SimMachine",
     "Timeline",
+    "Watched",
     "compare",
     "count",
     "find_spec",
@@ -36,6 +38,7 @@ __all__ = [
     "in_containers",
     "include_headers",
     "lane_of",
+    "memory_of",
     "overlap_between",
     "read_signature",
     "show",

@@ -47,10 +47,10 @@ def noise(seed: int, *shape: int) -> LearnersArray:
     )
 
 
-def whole_numbers(seed: int, *shape: int) -> LearnersArray:
-    """Small whole numbers as float32, whose products and sums are exact in any order."""
+def exact_numbers(seed: int, *shape: int) -> LearnersArray:
+    """Quarters as float32, whose products and sums are exact in any order, in float32 and nothing less."""
     random = np.random.default_rng(seed + 1_000_000 * asked_before)
-    return random.integers(-4, 5, shape).astype(np.float32)
+    return random.integers(-16, 17, shape).astype(np.float32) / 4
 
 
 def filled(size: int, number: float) -> LearnersArray:

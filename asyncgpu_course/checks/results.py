@@ -15,7 +15,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_course.checks.device import STALE
 from asyncgpu_course.checks.rejection import Rejected, case, must
 from asyncgpu_course.checks.sandbox import brief, call, one_line
-from asyncgpu_course.internals import read_signature
+from asyncgpu_course.internals import Watched, memory_of, read_signature
 
 CheckedArray = npt.NDArray[Any]
 ResultShape = tuple[int, ...]
@@ -113,6 +113,24 @@ def looked_at(
     with agt.microscope() as seen:
         (got,) = left_in([arrays], kernel, [*args, out], **launch)
     return got, seen[kernel.name]
+
+
+def watched(
+    kernel: agt.Kernel, args: Sequence[Any], shape: ResultShape, *block: int
+) -> tuple[Watched, list[str]]:
+    """All accesses of a launch of one block, in order; and the names of the arrays that the kernel is given.
+
+    Its last argument is an output of this shape, as for `looked_at`.
+    """
+    names = [p.name for p in read_signature(kernel.source, kernel.name).parameters]
+    given = [*args, np.zeros(shape, np.float32)]
+    arrays = [n for n, x in zip(names, given, strict=True) if isinstance(x, np.ndarray)]
+    pairs = zip(names, given, strict=True)
+    memories = [memory_of(x, n) if isinstance(x, np.ndarray) else x for n, x in pairs]
+    seen = Watched(kernel.name, kernel.source, (1, 1, 1), (*block, 1, 1)[:3], most=100_000)
+    call(seen.run, memories)
+    must(not seen.fault, one_line(seen.fault or Exception()))
+    return seen, arrays
 
 
 def equal(got: object, expected: CheckedArray) -> None:

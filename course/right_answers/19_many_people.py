@@ -109,3 +109,24 @@ def ahead(room):
                     visitor.hear(token, room.now())
         before = now
         sits = [visitor if visitor and not visitor.over else None for visitor in sits]
+
+
+# %% id=19-ahead
+def ahead(room):  # which knows when a text ends
+    sits, left, under_way = [None] * room.count, [0] * room.count, []
+    while room.open or any(sits) or under_way:
+        for slot, visitor in enumerate(sits):
+            if visitor and (visitor.gone or left[slot] == 0):
+                sits[slot] = None
+            if sits[slot] is None and (visitor := room.next()):
+                sits[slot], left[slot] = visitor, visitor.last
+                room.seat(slot, visitor)
+        if any(sits) or room.open:
+            under_way.append((room.start(), sits.copy()))
+            left = [steps - 1 for steps in left]
+        if len(under_way) == 2 or not any(sits):
+            number, sat = under_way.pop(0)
+            tokens = room.wait(number)
+            for slot, visitor in enumerate(sat):
+                if visitor and not visitor.over and not visitor.gone:
+                    visitor.hear(tokens[slot], room.now())

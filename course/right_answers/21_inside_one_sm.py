@@ -75,3 +75,41 @@ extern "C" __global__ void ring(int tiles, const float* x, float* y)
 # + int mine = 255 - threadIdx.x;
 # + __pipeline_memcpy_async(&place[mine], &x[tile * 256 + mine], 4);
 # - __syncthreads();
+
+
+# %% id=21-next-tile
+# - int next = t + gridDim.x;
+# - if (next < n / 256)
+# -     __pipeline_memcpy_async(&tile[1 - now][me], &x[next * 256 + me], sizeof(float));
+# - __pipeline_commit();
+# - __pipeline_wait_prior(1);
+# - __syncthreads();
+# + __pipeline_wait_prior(0);
+# + __syncthreads();
+# + int next = t + gridDim.x;
+# + if (next < n / 256) __pipeline_memcpy_async(&tile[1 - now][me], &x[next * 256 + me], 4);
+# + __pipeline_commit();
+# - __syncthreads();
+
+
+# %% id=21-ring
+ring = agt.Kernel(r"""
+#include <cuda/barrier>
+
+extern "C" __global__ void ring(int tiles, const float* x, float* y)
+{
+    __shared__ float place[4][256];
+    __shared__ cuda::barrier<cuda::thread_scope_block> full[4];
+    int me = threadIdx.x;
+    float sum = 0.0f;
+    if (me < 4) init(&full[me], 256);
+    __syncthreads();
+    for (int t = -3; t < tiles; t++) {
+        if (t >= 0) full[t % 4].arrive_and_wait();
+        int next = t + 3;
+        if (next < tiles) cuda::memcpy_async(&place[next % 4][me], &x[next * 256 + me], 4, full[next % 4]);
+        if (t >= 0) sum += place[t % 4][255 - me];
+    }
+    y[me] = sum;
+}
+""")

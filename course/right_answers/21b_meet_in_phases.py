@@ -26,3 +26,17 @@
 # %% id=21b-handover
 # - place[k % 2][lane] = x[k * 32 + lane];
 # + cuda::memcpy_async(&place[k % 2][lane], &x[k * 32 + lane], 4, full[k % 2]);
+
+
+# %% id=21b-bring
+# - if (me == 0) init(&full, 96);
+# + if (me == 100) init(&full, 96);
+# - shared[me] = x[me];
+# + cuda::memcpy_async(&shared[me], &x[me], sizeof(float), full);
+
+
+# %% id=21b-meanwhile
+# - auto token = bar.arrive();
+# + (void)bar.arrive();  // y[me] = own(x[me]) isn't done yet
+# - bar.wait(std::move(token));
+# + while (!bar.try_wait_parity(0)) { }

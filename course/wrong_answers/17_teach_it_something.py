@@ -205,7 +205,7 @@ def train(step, weights, spare, hosts, every, stream, other):
 # + draw(out)
 
 
-# %% id=17-live cause="the first step of round 1 began only after round 0 was drawn: enqueue a round ahead"
+# %% id=17-live cause="the last step of round 1 was put into the queue only after round 0 was drawn: enqueue a"
 def watched(step, loss, rounds, every, stream, draw):  # copies without waiting, and waits then
     out = agt.pinned(1)
     for _ in range(rounds):
@@ -214,3 +214,49 @@ def watched(step, loss, rounds, every, stream, draw):  # copies without waiting,
         agt.d2h(loss.borrow(), out=out).async_on(stream)
         stream.record().synchronize()
         draw(float(out[0]))
+
+
+# %% id=17-live cause="round 0 was drawn when round 1 was over, too, and so the device waited: wait for an event"
+# - mark.synchronize()
+# + stream.synchronize()
+
+
+# %% id=17-live cause="the last step of round 1 was put into the queue only after round 0 was drawn: enqueue a"
+def watched(step, loss, rounds, every, stream, draw):  # with one step of the next round in the queue
+    waiting = []
+    for _ in range(rounds):
+        for _ in range(every):
+            step().async_on(stream)
+            if waiting:
+                out, mark = waiting.pop()
+                mark.synchronize()
+                draw(float(out[0]))
+        out = agt.pinned(1)
+        agt.d2h(loss.borrow(), out=out).async_on(stream)
+        waiting.append((out, stream.record()))
+    out, mark = waiting.pop()
+    mark.synchronize()
+    draw(float(out[0]))
+
+
+# %% id=17-loss cause="element 0 is -inf, and should be"
+# - float most = mine[0], sum = 0.0f;
+# + float most = 0.0f, sum = 0.0f;
+
+
+# %% id=17-ahead cause="a batch went to a new array: the two in `here` do for any number of batches"
+# - agt.memcpy(here[i].borrow(), batch).async_on(other)
+# + x = agt.h2d(batch).async_on(other)
+# - step(here[i]).async_on(stream)
+# + step(x).async_on(stream)
+
+
+# %% id=17-rate cause="`falling` returned before the device was done"
+# - stream.synchronize()
+
+
+# %% id=17-snapshot cause="the steps of round 1 waited for the copy of a snapshot to the host: let them wait for a copy"
+# - step().async_on(stream)
+# - stream.wait_event(other.record())
+# + step().async_on(stream)
+# + stream.wait_event(other.record())

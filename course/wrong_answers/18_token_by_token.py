@@ -1,12 +1,12 @@
 """Plausible wrong answers to the exercises of course/18_token_by_token.py; see tools/build_notebooks.py."""
 
 
-# %% id=18-say cause="`tell` was called with [343, 412, 12, 413, -241], and [343, 412, 12, 413, 240] was said: the"
+# %% id=18-say cause="`tell` was called with [343, 0, 12, 413, -241], and [343, 0, 12, 413, 240] was said: the"
 # - tell(now if now >= 0 else -1 - now)
 # + tell(now)
 
 
-# %% id=18-say cause="`tell` was called with [343, 412, 12, 413], and [343, 412, 12, 413, 240] was said"
+# %% id=18-say cause="`tell` was called with [343, 0, 12, 413], and [343, 0, 12, 413, 240] was said"
 # - tell(now if now >= 0 else -1 - now)
 # - if now < 0:
 # -     return
@@ -59,7 +59,7 @@ def say(step, token, stream, tell):  # tells all of them in the end
 # + tell(out)
 
 
-# %% id=18-say cause="`tell` was called with [412, 413, 240], and [343, 412, 12, 413, 240] was said"
+# %% id=18-say cause="`tell` was called with [0, 413, 240], and [343, 0, 12, 413, 240] was said"
 # - whole = agt.zip(step(), agt.d2h(token.borrow(), out=out))
 # + whole = agt.zip(step(), step(), agt.d2h(token.borrow(), out=out))
 
@@ -224,3 +224,16 @@ def say(step, token, stream, tell):  # tells all of them in the end
 # + graph = agt.zip(loop, agt.d2h(text.borrow(), out=out)).graph_on(stream)
 # + graph.launch().sync_on(stream)  # to warm up
 # + return graph
+
+
+# %% id=18-say cause="a token is copied by a call of its own: put the copy into the graph, behind the step"
+# - whole = agt.zip(step(), agt.d2h(token.borrow(), out=out))
+# + whole = step()
+# - launch.sync_on(stream)
+# + launch.async_on(stream)
+# + agt.d2h(token.borrow(), out=out).sync_on(stream)
+
+
+# %% id=18-say cause="`tell` was called with [343, 0], and"
+# - if now < 0:
+# + if now <= 0:

@@ -330,3 +330,36 @@ def ask(desk, visitor):
 # %% id=19-ahead cause="everybody was told everything, so it should end"
 # - while room.open or any(sits):
 # + while True:
+
+
+# %% id=19-door cause="`visitor.next()` raised an error, and `visitor.gone` is still False: `finally` runs however a"
+# - finally:
+# -     visitor.gone = True
+# + except (GeneratorExit, asyncio.CancelledError):
+# +     visitor.gone = True
+# +     raise
+# + visitor.gone = True
+
+
+# %% id=19-door cause="who comes last should stand at the end of `desk.line`"
+# - desk.line.append(visitor)
+# + desk.line.appendleft(visitor)
+
+
+# %% id=19-strangers cause="with a token left out"
+# - return [name for name, text in told.items() if text != own[name][: len(text)]]
+# + def said(text, own):  # somewhere in it
+# +     return any(own[i : i + len(text)] == text for i in range(len(own) + 1))
+# +
+# + return [name for name, text in told.items() if not said(text, own[name])]
+
+
+# %% id=19-strangers cause="with somebody who never sat down, and was told a token"
+# - return [name for name, text in told.items() if text != own[name][: len(text)]]
+# + return sorted(name for name, text in told.items() if text != own[name][: len(text)])
+
+
+# %% id=19-ahead cause="with 3 slots and texts of 5, 9, 2, 2, 1,"
+# - if visitor is None or visitor.over or visitor.gone:
+# + last_of_another = tokens[slot] < 0 and visitor and visitor.heard == 0
+# + if visitor is None or visitor.over or visitor.gone or last_of_another:

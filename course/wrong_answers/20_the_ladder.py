@@ -119,3 +119,17 @@
 # %% id=20-turn cause="with n=224, no thread wrote element"
 # - y[row * n + col] = tile[threadIdx.x][threadIdx.y];
 # + if (n <= 128) y[row * n + col] = tile[threadIdx.x][threadIdx.y];
+
+
+# %% id=20-own cause="should be"
+# - float sums[4][4] = {};
+# + int sums[4][4] = {};
+
+
+# %% id=20-turn of=starter cause="the warps store 12544 times, and 1568 times are enough"
+# - __shared__ float tile[32][32];
+# - y[col * n + row] = x[row * n + col];
+# + float mine = x[row * n + col];
+# + for (int k = 0; k < 8; k++) {  // four lanes at a time
+# +     if (threadIdx.x / 4 == k) y[col * n + row] = mine;
+# + }

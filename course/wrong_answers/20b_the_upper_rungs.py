@@ -69,6 +69,17 @@ extern "C" __global__ void rows(int n, const float* x, float* y)
 """)
 
 
+# %% id=20b-rows of=above cause="each number of a row of 1100 was read 1.0 times"
+# - float top = -3e38f, sum = 0.0f;
+# - for (int i = threadIdx.x; i < n; i += 32) top = fmaxf(top, x[i]);
+# + float top = -3e38f, sum = 0.0f, kept[512];
+# + for (int i = threadIdx.x; i < n; i += 32) top = fmaxf(top, kept[i / 32] = x[i]);
+# - for (int i = threadIdx.x; i < n; i += 32) sum += expf(x[i] - top);
+# + for (int i = threadIdx.x; i < n; i += 32) sum += expf(kept[i / 32] - top);
+# - for (int i = threadIdx.x; i < n; i += 32) y[i] = expf(x[i] - top) / sum;
+# + for (int i = threadIdx.x; i < n; i += 32) y[i] = expf(kept[i / 32] - top) / sum;
+
+
 # %% id=20b-rows cause="should be"
 # - sum = sum * expf(top - higher) + expf(v - higher);
 # + sum += expf(v - higher);
@@ -184,15 +195,15 @@ extern "C" __global__ void rows(int n, const float* x, float* y)
 # + float v = x[i], higher = 0.0f;
 
 
-# %% id=20b-attend cause="with 1100 keys"
+# %% id=20b-attend cause="with 100 keys"
 # - float higher = fmaxf(top, score);
 # + if (j >= 33) continue;
 # + float higher = fmaxf(top, score);
 
 
-# %% id=20b-attend cause="out of bounds"
+# %% id=20b-attend cause="with 100 keys, 65 of them are read before the values of any"
 # - float top = -INFINITY, sum = 0.0f, out = 0.0f;
-# + float top = -INFINITY, sum = 0.0f, out = 0.0f, kept[1024];
+# + float top = -INFINITY, sum = 0.0f, out = 0.0f, kept[4096];
 # - float higher = fmaxf(top, score);
 # - float shrink = expf(top - higher), weight = expf(score - higher);
 # - sum = sum * shrink + weight;
@@ -207,3 +218,46 @@ extern "C" __global__ void rows(int n, const float* x, float* y)
 # +     sum += weight;
 # +     out += weight * v[j * 32 + lane];
 # + }
+
+
+# %% id=20b-ahead cause="when those of step 0 are multiplied already: ask first"
+# - if (t + 16 < n) {
+# -     next_a = a[row * n + t + 16 + x];
+# -     next_b = b[(t + 16 + y) * n + col];
+# - }
+# - now = 1 - now;
+# + now = 1 - now;
+# + if (t + 16 < n) {
+# +     next_a = a[row * n + t + 16 + x];
+# +     next_b = b[(t + 16 + y) * n + col];
+# + }
+
+
+# %% id=20b-ahead cause="the next numbers are put into their tile before this one's are multiplied"
+# - float sum = 0.0f, next_a = a[row * n + x], next_b = b[y * n + col];
+# - for (int t = 0; t < n; t += 16) {
+# -     tile_a[now][y][x] = next_a;
+# -     tile_b[now][y][x] = next_b;
+# + float sum = 0.0f;
+# + tile_a[0][y][x] = a[row * n + x];
+# + tile_b[0][y][x] = b[y * n + col];
+# + for (int t = 0; t < n; t += 16) {
+# - next_a = a[row * n + t + 16 + x];
+# - next_b = b[(t + 16 + y) * n + col];
+# + tile_a[1 - now][y][x] = a[row * n + t + 16 + x];
+# + tile_b[1 - now][y][x] = b[(t + 16 + y) * n + col];
+
+
+# %% id=20b-fused cause="is nan"
+# - float sum = 0.0f;
+# + float sum = 0.0f;
+# + top = fmaxf(top, 0.0f);
+
+
+# %% id=20b-fused cause="leave them in the registers where they are"
+# - float sum = 0.0f;
+# + __shared__ float scores[128];
+# + for (int j = 0; j < 4; j++) scores[j * 32 + lane] = score[j];
+# + __syncwarp();
+# + for (int j = 0; j < 4; j++) score[j] = scores[j * 32 + lane];
+# + float sum = 0.0f;

@@ -142,3 +142,8 @@ extern "C" __global__ void smooth(int n, const float* x, float* y)
 # - float sum = 0.0f;
 # + float sum = 0.0f;
 # + if (tiles > 33) tiles = 33;
+
+
+# %% id=21-next-tile cause="compute between a copy and the wait for it"
+# - __pipeline_wait_prior(1);
+# + __pipeline_wait_prior(0);

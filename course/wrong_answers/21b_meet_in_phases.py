@@ -147,12 +147,12 @@ extern "C" __global__ void meanwhile(const float* x, float* y)
 # + cooperative_groups::this_thread_block().sync();
 
 
-# %% id=21b-bring cause="who bring and have nobody to wait for"
+# %% id=21b-bring cause="thread 0, which brings, waits at `full`"
 # - (void)full.arrive();
 # + full.arrive_and_wait();
 
 
-# %% id=21b-bring cause="with only warps 2 and 0, who bring and have nobody to wait for"
+# %% id=21b-bring cause="thread 64, which brings, waits at `full`"
 # - (void)full.arrive();
 # + (void)full.arrive();
 # + if (me >= 64) full.wait_parity(0);
@@ -188,7 +188,7 @@ extern "C" __global__ void meanwhile(const float* x, float* y)
 # + sum += x[k * 32 + 31 - lane];
 
 
-# %% id=21b-handover cause="it should wait until a place is empty"
+# %% id=21b-handover cause="warp 0 is never more than 1 packet ahead of warp 1"
 #   if (threadIdx.x < 32) {
 # - for (int k = 0; k < turns; k++) {
 # -     empty[k % 2].wait_parity(1 - k / 2 % 2);
@@ -227,3 +227,50 @@ extern "C" __global__ void meanwhile(const float* x, float* y)
 # %% id=21b-handover cause="with turns=37, element 0"
 # - sum += place[k % 2][31 - lane];
 # + if (k < 8) sum += place[k % 2][31 - lane];
+
+
+# %% id=21b-bring cause="thread 0, which brings, waits at `full`"
+# - (void)full.arrive();
+# + auto token = full.arrive();
+# + if (blockDim.x == 128) full.wait(std::move(token));
+
+
+# %% id=21b-handover cause="warp 0 is never more than 1 packet ahead of warp 1, and two places are room for two"
+# - empty[k % 2].wait_parity(1 - k / 2 % 2);
+# - place[k % 2][lane] = x[k * 32 + lane];
+# - (void)full[k % 2].arrive();
+# + empty[0].wait_parity(1 - k % 2);
+# + place[0][lane] = x[k * 32 + lane];
+# + (void)full[0].arrive();
+# - full[k % 2].wait_parity(k / 2 % 2);
+# - sum += place[k % 2][31 - lane];
+# - (void)empty[k % 2].arrive();
+# + full[0].wait_parity(k % 2);
+# + sum += place[0][31 - lane];
+# + (void)empty[0].arrive();
+
+
+# %% id=21b-handover cause="warp 0 is never more than 1 packet ahead of warp 1, and two places are room for two"
+# - empty[k % 2].wait_parity(1 - k / 2 % 2);
+#   (void)full[k % 2].arrive();
+# + empty[k % 2].wait_parity(k / 2 % 2);
+
+
+# %% id=21b-meanwhile cause="call `arrive()` before `own`"
+# - auto token = bar.arrive();
+# - float mine = own(x[me]);
+# - bar.wait(std::move(token));
+# + float mine = 0.0f;
+# + if (me < 32) {
+# +     auto token = bar.arrive();
+# +     mine = own(x[me]);
+# +     bar.wait(std::move(token));
+# + } else {
+# +     bar.arrive_and_wait();
+# +     mine = own(x[me]);
+# + }
+
+
+# %% id=21b-meanwhile cause="who brings writes each packet there, and who takes reads it"
+# - y[me] = mine + shared[63 - me];
+# + y[me] = mine + x[63 - me];

@@ -14,8 +14,6 @@ from simgpu.cuda_c import GlobalMemory, InterpreterLimits, compile_source
 from simgpu.cuda_c.lockstep.team import place_in
 from simgpu.errors import FaultSite, KernelFault
 
-_MOST_STEPS = 80
-
 
 @dataclass(frozen=True)
 class AccessSite:
@@ -42,8 +40,9 @@ class Watched:
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
     # Bytes of an element of each array.
     sizes: dict[str, int] = field(default_factory=dict[str, int])
-    # The first 80 at most, in order.
+    # The first of them, in order.
     steps: list[AccessSite] = field(default_factory=list[AccessSite])
+    most: int = 80
     left_out: int = 0  # how many more there were
     # What ended it, if that was a fault of the kernel, and where that was.
     fault: Exception | None = None
@@ -95,7 +94,7 @@ class Watched:
     def _note(self, team: Any, mask: Any, ptr: Any, size: int, site: Any) -> None:
         if not hasattr(ptr.region, "shared"):  # memory that each thread has for itself
             return
-        if len(self.steps) >= _MOST_STEPS:
+        if len(self.steps) >= self.most:
             self.left_out += 1
             return
         layout = team.layout

@@ -53,9 +53,9 @@ def _is_done(run: Observed, name: str) -> None:
 
 
 # ------------------------------------------------------------------ loss
-def _surprised(answer: Any, model: Any, examples: int, tokens: int, large: float) -> None:
-    """The loss of each example is right, also where its logits are large."""
-    kernel, logits = results.as_kernel(answer, "loss"), large * noise(3, examples, tokens)
+def _surprised(answer: Any, _: Any, examples: int, tokens: int, wide: float, at: float) -> None:
+    """The loss of each example is right, also where logits are large, or all of them far below 0."""
+    kernel, logits = results.as_kernel(answer, "loss"), wide * noise(3, examples, tokens) + at
     right = np.arange(examples, dtype=np.int32) * 5 % tokens
     shifted = (logits - logits.max(1, keepdims=True)).astype(np.float64)
     rows = np.log(np.exp(shifted).sum(1)) - shifted[np.arange(examples), right]
@@ -82,6 +82,8 @@ def _read_ahead(found: tuple[Observed, _Trainee, list[CheckedArray]], batches: i
         equal(agt.d2h(trainee.w.borrow()).sync(), trainee.after(hosts)[-1])
     copies, steps = [s for s in run.trace.device_spans if s.kind == "h2d"], run.trace.find("step")
     counted("a batch was copied", len(copies), "time", batches, "each of them once")
+    cause = "a batch went to a new array: the two in `here` do for any number of batches"
+    must(not schedule.driver_calls(run.trace, "malloc "), cause)
     for number, (step, copy) in enumerate(zip(steps, copies[1:], strict=False), 1):
         cause = f"the copy of batch {number} waited for the step of batch {number - 1}: "
         _free(run, step, copy, cause + "it goes into the other array, so it needn't")
@@ -101,6 +103,7 @@ def _each_rate(found: tuple[Observed, _Trainee], number: int) -> None:
     """Each step has its own rate, in one graph, and the host does not wait in between."""
     run, trainee = found
     schedule.launches(run.trace, "step", number)
+    _is_done(run, "falling")
     with case("the weights in the end"):
         rates = [np.full(1, rate, np.float32) for rate in RATES[:number]]
         equal(agt.d2h(trainee.w.borrow()).sync(), trainee.after(rates)[-1])
@@ -135,9 +138,11 @@ def _live(found: tuple[Observed, _Trainee, list[Any]], rounds: int, every: int) 
         must(near, f"in round {number}, {got:.6g} was drawn, and the loss was {wanted[0]:.6g}")
     steps, drawn = run.trace.find("step"), run.trace.find("draw")
     for number, span in enumerate(drawn[:-1], 1):
-        after = steps[number * every]
-        cause = f"the first step of round {number} began only after round {number - 1} was drawn: "
-        must(after.start < span.end, cause + "enqueue a round ahead", span, after)
+        last = steps[(number + 1) * every - 1]
+        cause = f"the last step of round {number} was put into the queue only after round {number - 1} was "
+        must(last.id < span.id, cause + "drawn: enqueue a round ahead", span, last)
+        cause = f"round {number - 1} was drawn when round {number} was over, too, and so the device waited: "
+        must(last.end > span.start, cause + "wait for an event behind each copy", last, span)
 
 
 # ------------------------------------------------------------------ snapshots
@@ -159,17 +164,17 @@ def _as_it_was(found: tuple[Observed, _Trainee, Any], rounds: int, every: int) -
             equal(got, wanted)
     copies, steps = [s for s in run.trace.device_spans if s.kind == "d2h"], run.trace.find("step")
     for number, copy in enumerate(copies[:-1], 1):
-        first = steps[number * every]
+        first, last = steps[number * every], steps[(number + 1) * every - 1]
         cause = "waited for the copy of a snapshot to the host: let them wait for a copy within "
         cause = f"the steps of round {number} {cause}the device, which is short"
-        _free(run, copy, first, cause)
+        _free(run, copy, last, cause)
         cause = f"snapshot {number - 1} went to the host only behind steps of round {number}"
         _free(run, first, copy, cause)
 
 
 CHAPTER_17 = (
     Exercise("17-loss", "How surprised?", "loss",
-             cases(_surprised, [(40, 30, 1.0), (70, 50, 60.0), (1, 7, 1.0)],
+             cases(_surprised, [(40, 30, 1.0, 0.0), (70, 50, 60.0, 0.0), (1, 7, 1.0, -200.0)],
                    "{} examples of {} tokens")),
     Exercise("17-ahead", "Read ahead", "train",
              runs(_ahead, _read_ahead, [(4,), (1,), (5,)], "batches={}")),

@@ -30,6 +30,7 @@ class _Speaker:
     def __init__(self, length: int) -> None:
         random = np.random.default_rng(length + 100 * operations.asked_before)
         self.text = random.integers(1, 512, length)
+        self.text[length // 3] = 0  # a token like any other
         script = np.full(_LONGEST, -1, np.int32)
         script[:length] = self.text
         script[length - 1 :] = -1 - self.text[-1]
@@ -76,6 +77,9 @@ def _as_they_come(found: tuple[Observed, _Speaker, list[Any]], length: int) -> N
     launches = schedule.driver_calls(run.trace, "launch graph ")
     counted("a graph was launched", launches, "time", length, "one a token")
     schedule.waits(run.trace, length, "once for each token is enough if the launch brings it along")
+    beside = [s for s in run.trace.device_spans if s.kind == "d2h" and "graph" not in s.detail]
+    cause = "a token is copied by a call of its own: put the copy into the graph, behind the step"
+    must(not beside, cause, *beside[:1])
 
 
 # ------------------------------------------------------------------ keep
@@ -194,7 +198,7 @@ CHAPTER_18 = (
     Exercise("18-while", "In one launch", "whole",
              runs(_whole, _in_one_launch, [(6,), (17,), (1,)], "{:token}")),
     Exercise("18-two", "Two graphs of one model", "take_turns",
-             runs(_turns, _in_turns, [(3,), (1,), (5,)], "times={}")),
+             runs(_turns, _in_turns, [(3,), (1,), (9,)], "times={}")),
     Exercise("18-challenge", "Challenge: two texts, soon", "say_all",
              timed(_said, [(7, 3), (_TOKENS, 2)], "texts of up to {} tokens in {} seats", _GOAL_US)),
 )  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course.checks.operations import whole_numbers
+from asyncgpu_course.checks.operations import exact_numbers
 from asyncgpu_course.checks.rejection import case, must
 from asyncgpu_course.checks.results import as_kernel, equal, looked_at
 from asyncgpu_course.exercises.exercise import Exercise
@@ -17,7 +17,7 @@ _WARP = 32
 
 def multiplied(kernel: agt.Kernel, n: int, **launch: Any) -> Any:
     """The report on a product of two matrices, which is the right one."""
-    a, b = whole_numbers(n, n, n), whole_numbers(n + 1, n, n)
+    a, b = exact_numbers(n, n, n), exact_numbers(n + 1, n, n)
     with case(f"n={n}"):
         got, report = looked_at(kernel, [n, a, b], (n, n), **launch)
         equal(got, a @ b)
@@ -44,25 +44,33 @@ def check_turn(mine: Any, _model: Any) -> None:
     """Rows become columns, by whole sectors, and nobody meets in a bank."""
     kernel = as_kernel(mine, "turn")
     for n in (64, 32, 96, 224):
-        x = whole_numbers(n, n, n)
+        x = exact_numbers(n, n, n)
         with case(f"n={n}"):
             got, report = looked_at(kernel, [n, x], (n, n), grid=(n // 32, n // 32), block=(32, 32))
             equal(got, np.ascontiguousarray(x.T))
-    touched = {"load": report.load_sectors_per_request, "store": report.store_sectors_per_request}
-    for what, sectors in touched.items():
+    counts = report.counts
+    for what, sectors, asked in (
+        ("load", report.load_sectors_per_request, counts.global_load_requests),
+        ("store", report.store_sectors_per_request, counts.global_store_requests),
+    ):
         cause = f"a {what} of a warp touches {sectors:.0f} sectors, and four are enough: threads that are "
         must(sectors <= 4, cause + f"neighbours should {what} numbers that are neighbours")
+        cause = f"the warps {what} {asked} times, and {n * n // _WARP} times are enough: have all lanes of a "
+        must(
+            asked <= n * n // _WARP,
+            cause + f"warp {what} at once, and turn a tile in shared memory",
+        )
     more = report.conflicts_per_request
     cause = f"each access to shared memory takes {more:.1f} passes more than one: let the numbers "
     cause += "of a column lie in different banks"
-    must(not report.counts.bank_conflicts, cause)
+    must(not counts.bank_conflicts, cause)
 
 
 def check_four(mine: Any, _model: Any) -> None:
     """All numbers, whatever is left over, and a fourth of the requests."""
     kernel = as_kernel(mine, "four")
     for n in (1024, 1023, 1025, 1026, 4, 3, 1):
-        x = whole_numbers(n, n)
+        x = exact_numbers(n, n)
         with case(f"n={n}"):
             got, report = looked_at(kernel, [n, 3.0, x], (n,), grid=n // 256 + 1, block=96)
             equal(got, 3 * x)

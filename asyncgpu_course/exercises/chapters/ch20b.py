@@ -7,9 +7,17 @@ from typing import Any
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course.checks.operations import noise, whole_numbers
+from asyncgpu_course.checks.code_steps import steps
+from asyncgpu_course.checks.operations import exact_numbers, noise
 from asyncgpu_course.checks.rejection import case, must
-from asyncgpu_course.checks.results import UNWRITTEN, CheckedArray, as_kernel, equal, looked_at
+from asyncgpu_course.checks.results import (
+    UNWRITTEN,
+    CheckedArray,
+    as_kernel,
+    equal,
+    looked_at,
+    watched,
+)
 from asyncgpu_course.checks.sandbox import observe
 from asyncgpu_course.exercises.chapters.ch20 import multiplied
 from asyncgpu_course.exercises.exercise import Exercise
@@ -17,9 +25,16 @@ from asyncgpu_course.exercises.exercise import Exercise
 _WARP = 32
 _GOAL_US = 8.0
 # Rows, numbers of each, and how far these are spread, and around what.
-_ROWS = (3, 100, 1, 0), (2, 20, 300, 0), (4, 33, 1, -1e6), (1, 1, 1, 0), (2, 256, 90, 500)
+_ROWS = (
+    (3, 100, 1, 0),
+    (2, 20, 300, 0),
+    (4, 33, 1, -1e6),
+    (1, 1, 1, 0),
+    (2, 256, 90, 500),
+    (2, 1100, 9, 0),
+)
 # Keys, how far scores are spread, and whether each is larger than the one before it.
-_ATTENDED = (20, 1, False), (20, 3, True), (33, 60, False), (1, -60, False), (1100, 2, False)
+_ATTENDED = (20, 1, False), (20, 3, True), (33, 60, False), (1, -60, False), (100, 2, False)
 
 
 def _softmax(x: CheckedArray) -> CheckedArray:
@@ -39,12 +54,39 @@ def check_one_barrier(mine: Any, _model: Any) -> None:
         asked = counts.global_load_requests / (2 * steps * n * n / _WARP)
         cause = f"each number is fetched {asked:.1f} times by a block, and once is enough"
         must(asked <= 1, cause)
+    _asks_ahead(kernel)
+
+
+def _asks_ahead(kernel: agt.Kernel, n: int = 64) -> None:
+    """The next step's numbers are asked for before this one's are multiplied, and put down afterwards."""
+    run, arrays = watched(kernel, [n, *np.zeros((2, n, n), np.float32)], (n, n), 16, 16)
+    copied = any("memcpy_async" in step.name for step in steps(kernel.source, kernel.name))
+    used = [len(at.threads) * (at.array not in arrays) for at in run.steps]
+    done, put = (  # how many steps' numbers have been read from tiles, and put there
+        np.cumsum([n * (at.write == write) for n, at in zip(used, run.steps, strict=True)])
+        for write in (False, True)
+    )
+    done, put = done * (n // 16) / done[-1], np.ceil(put * (n // 16) / put[-1])
+    for at, read, written in zip(run.steps, done, put, strict=True):
+        if at.array in arrays[:2]:
+            step = int((at.elements % n if at.array == arrays[0] else at.elements // n).max()) // 16
+            cause = f"`{at.array}`'s numbers of step {step} are asked for (line {at.line} of the kernel) "
+            cause += f"when those of step {step - 1} are multiplied already: ask first, and multiply then"
+            must(not step or read <= step - 1, cause)
+        elif at.write and at.array not in arrays and not copied:
+            cause = (
+                "the next numbers are put into their tile before this one's are multiplied, and so "
+            )
+            cause += (
+                "each thread waits for them first: keep them in variables, and put them down later"
+            )
+            must(read >= written - 1, cause)
 
 
 def check_small(mine: Any, _model: Any) -> float:
     """The product is right, for two sizes, and soon there for 256."""
     for n in (128, 256):
-        a, b = whole_numbers(n, n, n), whole_numbers(n + 1, n, n)
+        a, b = exact_numbers(n, n, n), exact_numbers(n + 1, n, n)
         with case(f"n={n}"):
             given = [agt.h2d(it).sync() for it in (a, b)]
             out = agt.full((n, n), UNWRITTEN).sync()
@@ -64,9 +106,9 @@ def check_small(mine: Any, _model: Any) -> float:
 def check_fused(mine: Any, _model: Any) -> None:
     """The softmax of each row of a product, of which nothing is stored and read again."""
     kernel = as_kernel(mine, "fused")
-    for count, scale in ((3, 1), (2, 8), (4, 0)):
-        a = noise(count, count, _WARP) * np.float32(scale)
-        b = noise(count + 1, _WARP, 128) * np.float32(scale)
+    for count, scale, least in ((3, 1, -9), (2, 8, -99), (2, 9, 1), (4, 0, 0)):
+        a = noise(count, count, _WARP).clip(least) * np.float32(scale)
+        b = noise(count + 1, _WARP, 128).clip(max=-least) * np.float32(scale)
         scores = a.astype(np.float64) @ b
         with case(f"scores from {scores.min():.0f} to {scores.max():.0f}"):
             got, report = looked_at(kernel, [a, b], (count, 128), grid=count, block=_WARP)
@@ -77,6 +119,10 @@ def check_fused(mine: Any, _model: Any) -> None:
         ):
             cause = f"the warps {what} {asked} times, and {most} times are enough: "
             must(asked <= most, cause + "do all of the softmax in registers")
+    cause = (
+        "the block has shared memory for all 128 scores: leave them in the registers where they are"
+    )
+    must(report.counts.shared_bytes < 128 * 4, cause)
 
 
 def check_rows(mine: Any, _model: Any) -> None:
@@ -90,6 +136,11 @@ def check_rows(mine: Any, _model: Any) -> None:
         asked, most = report.counts.global_load_requests, 2 * count * -(-n // _WARP)
         cause = f"{count} rows of {n} numbers took {asked} loads of a warp, and {most} are enough: find the "
         must(asked <= most, cause + "largest and the sum in one go")
+    again = report.counts.load_bytes / x.nbytes
+    cause = (
+        f"each number of a row of {n} was read {again:.1f} times: a row may be longer than what "
+    )
+    must(again >= 2, cause + "lanes can keep, so remember a top and a sum, and read it again")
 
 
 def check_attend(mine: Any, _model: Any) -> None:
@@ -108,6 +159,15 @@ def check_attend(mine: Any, _model: Any) -> None:
         asked, most = report.counts.global_load_requests, 3 * (2 * n + 1)
         cause = f"3 queries and {n} keys took {asked} loads of a warp, and {most} are enough: "
         must(asked <= most, cause + "read each key and each value once, in one loop")
+    run, (_, of_keys, of_values, _) = watched(kernel, given, (3, _WARP), _WARP)
+    seen: dict[str, set[int]] = {of_keys: set(), of_values: set()}
+    for at in run.steps:
+        seen.get(at.array, set()).update((at.elements // _WARP).tolist())
+        ahead = len(seen[of_keys]) - len(seen[of_values])
+        cause = f"with {n} keys, {ahead} of them are read before the values of any: add up a value by its "
+        must(
+            ahead <= 64, cause + "weight as soon as its score is there, and no score has to be kept"
+        )
 
 
 CHAPTER_20B = (

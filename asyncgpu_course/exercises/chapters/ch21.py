@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from asyncgpu_course.checks.operations import whole_numbers
+from asyncgpu_course.checks.operations import exact_numbers
 from asyncgpu_course.checks.rejection import case, must
 from asyncgpu_course.checks.results import as_kernel, equal, looked_at
 from asyncgpu_course.exercises.exercise import Exercise
@@ -18,7 +18,7 @@ def check_under_way(mine: Any, _model: Any) -> None:
     """All numbers are added, and a thread waits once for four of each array."""
     kernel = as_kernel(mine, "dot")
     for n in (4096, 5000, 127, 1, 8192):
-        x, w = whole_numbers(n, n), whole_numbers(n + 1, n)
+        x, w = exact_numbers(n, n), exact_numbers(n + 1, n)
         with case(f"n={n}"):
             parts, report = looked_at(kernel, [n, x, w], (128,), grid=2, block=64)
             equal(parts.sum(keepdims=True), np.array([x @ w], np.float32))
@@ -30,29 +30,34 @@ def check_under_way(mine: Any, _model: Any) -> None:
 def check_next_tile(mine: Any, _model: Any) -> None:
     """The sums are right, and no thread waits for a tile that it could have asked for earlier."""
     kernel = as_kernel(mine, "smooth")
-    for tiles, blocks in ((8, 2), (1, 2), (7, 3), (9, 1)):
-        x = whole_numbers(tiles, tiles * 256)
+    for tiles, blocks in ((8, 2), (1, 2), (7, 3), (_MANY, 1)):
+        x = exact_numbers(tiles, tiles * 256)
         tile = x.reshape(tiles, 256)
         right = (np.roll(tile, 1, 1) + tile + np.roll(tile, -1, 1)).reshape(-1)
         with case(f"{tiles} tiles for {blocks} blocks"):
             got, report = looked_at(kernel, [len(x), x], (len(x),), grid=blocks, block=256)
             equal(got, right)
     trips = report.counts.chain_load_rounds
-    cause = f"with 9 tiles for a block, a thread waits for memory {trips} times, and 5 are enough: let the "
-    must(trips <= 5, cause + "copies be asynchronous, by `__pipeline_memcpy_async`, and ahead")
+    # Less, the more there is between a copy and the wait for it; as many as tiles, if there's nothing.
+    cause = f"with {_MANY} tiles for a block, a thread waits for memory {trips} times: let the copies be "
+    cause += (
+        "asynchronous, by `__pipeline_memcpy_async`, and compute between a copy and the wait for it"
+    )
+    must(trips < 0.95 * _MANY, cause)
 
 
 def check_ring(mine: Any, model: Any) -> None:
     """The sums are right, with three tiles under way and one barrier a turn."""
     kernel = as_kernel(mine, "ring")
     for tiles in (9, 1, 3, 0, 33, _MANY):
-        x = whole_numbers(tiles, tiles * 256 or 256)
+        x = exact_numbers(tiles, tiles * 256 or 256)
         right = x[: tiles * 256].reshape(tiles, 256).sum(0)[::-1].astype(np.float32)
         with case(f"tiles={tiles}"):
             got, report = looked_at(kernel, [tiles, x], (256,), grid=1, block=256)
             equal(got, np.ascontiguousarray(right))
             met = report.counts.barriers
-            must(met <= tiles, f"the block meets {met} times, and once a turn is enough")
+            # Whoever makes barriers of their own meets once before the first turn.
+            must(met <= tiles + 1, f"the block meets {met} times, and once a turn is enough")
     _, own = looked_at(as_kernel(model, "ring"), [_MANY, x], (256,), grid=1, block=256)
     trips, most = report.counts.chain_load_rounds, own.counts.chain_load_rounds
     cause = f"with {_MANY} tiles, a thread waits for memory {trips} times, and {most} are enough: keep three "

@@ -86,6 +86,7 @@ def _at_barrier(
         bar, *more = arguments(c, node, *range(1 + least, 2 + len(kinds)))
         numbers = [convert(c, e, kind, e.at) for e, kind in zip(more, kinds, strict=False)]
         site = barrier_site(c, node, bar)
+        site.write = result is not types.BOOL  # whoever asks only reads
         c.work(instructions)
 
         def evaluate(t: Team, m: Mask) -> Any:

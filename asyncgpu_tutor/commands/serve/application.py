@@ -155,7 +155,7 @@ async def _body(request: Request) -> bytes:
     kind = request.headers.get("content-type", "")
     # Other pages in the reader's browser may send forms and plain text here, but no JSON.
     if kind.partition(";")[0].strip().lower() != "application/json":
-        raise ApiError(f"send JSON, with Content-Type: application/json, and not {kind!r:.99}", 415)
+        raise ApiError(f'send JSON, with Content-Type: application/json, and not "{kind:.99}"', 415)
     body = bytearray()
     try:
         with anyio.fail_after(_READ_S):

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -135,11 +136,11 @@ def read_question(body: bytes, model: LanguageModel, *, chat: bool) -> Question:
         most_name = "max_completion_tokens"
         most = _taken(asked, most_name, int, None)
     if most is not None and most < 1:
-        told = f"an answer has at least one token: {most_name} can't be {most!r:.99}"
+        told = f"an answer has at least one token: {most_name} can't be {_as_json(most)}"
         raise ApiError(told, part=most_name)
     heat = _taken(asked, "temperature", (int, float), 0.7)
     if not 0 <= heat <= _MOST_HEAT:
-        told = f"temperature is a number from 0 to {_MOST_HEAT}, and not {heat!r:.99}"
+        told = f"temperature is a number from 0 to {_MOST_HEAT}, and not {_as_json(heat)}"
         raise ApiError(told, part="temperature")
     stream = _taken(asked, "stream", bool, False)
     question = Question(
@@ -154,7 +155,7 @@ def read_question(body: bytes, model: LanguageModel, *, chat: bool) -> Question:
     )
     for name in asked.keys() - _IGNORED:
         if not any(_is_same(asked[name], neutral) for neutral in _NEUTRAL.get(name, ())):
-            told = f"this server can't do {name!r:.40}: {asked[name]!r:.99}"
+            told = f"this server can't do {_as_json(name, 40)}: {_as_json(asked[name])}"
             raise ApiError(told, part=_printable(name))
     return question
 
@@ -169,8 +170,8 @@ def _stops(asked: dict[str, Any]) -> tuple[str, ...]:
         case [*some] if len(some) <= _MOST_STOPS and all(isinstance(s, str) and s for s in some):
             return tuple(some)
         case found:
-            told = f"stop is a text, or a list of at most {_MOST_STOPS} that aren't empty: not {found!r:.99}"
-            raise ApiError(told, part="stop")
+            told = f"stop is a text, or a list of at most {_MOST_STOPS} that aren't empty: "
+            raise ApiError(f"{told}not {_as_json(found)}", part="stop")
 
 
 def _stream_options(asked: dict[str, Any], stream: bool) -> bool:
@@ -183,7 +184,7 @@ def _stream_options(asked: dict[str, Any], stream: bool) -> bool:
     usage = _taken(options, "include_usage", bool, False)
     # Padding against eavesdroppers, which nobody needs on one machine.
     if _taken(options, "include_obfuscation", bool, False) or options:
-        told = f"of stream_options this server can do include_usage alone, and not {[*found]!r:.99}"
+        told = f"of stream_options this server can do include_usage only: not {_as_json([*found])}"
         raise ApiError(told, part="stream_options")
     return usage
 
@@ -191,7 +192,7 @@ def _stream_options(asked: dict[str, Any], stream: bool) -> bool:
 def check_model(name: str) -> None:
     """There's one; `ApiError` says which."""
     if name != MODEL_NAME:
-        told = f"there is no model {name[:99]!r} here, only {MODEL_NAME!r}"
+        told = f"there is no model {_as_json(name)} here, only {_as_json(MODEL_NAME)}"
         raise ApiError(told, 404, part="model", code="model_not_found")
 
 
@@ -200,13 +201,20 @@ def _taken(asked: dict[str, Any], name: str, kind: Any, default: Any) -> Any:
     # True is an int of Python's, and no number of JSON's.
     fits = isinstance(found, kind) and (kind is bool or not isinstance(found, bool))
     if found is not default and not fits:
-        raise ApiError(f"{name} is {_KINDS[kind]}, and can't be {found!r:.99}", part=name)
+        raise ApiError(f"{name} is {_KINDS[kind]}, and can't be {_as_json(found)}", part=name)
     return found
 
 
 def _is_same(found: object, neutral: object) -> bool:
     """Compare as JSON does, to which true isn't 1."""
     return found == neutral and isinstance(found, bool) == isinstance(neutral, bool)
+
+
+def _as_json(value: object, most: int = 99) -> str:
+    """Spell a value as the client did, which isn't Python's way, in so many characters at most."""
+    with suppress(RecursionError):
+        return json.dumps(value)[:most]
+    return "something so deep"
 
 
 def _printable(name: str) -> str:
@@ -237,18 +245,13 @@ def _are_objects(found: list[Any]) -> bool:
 
 def _tokens(text: Any, model: LanguageModel, part: str) -> list[int]:
     match text:
-        case [only] if type(only) in (str, list):  # a list of prompts, of which there's one
-            text = only
-        case _:
-            pass
-    match text:
-        case str():
+        case str(one) | [str(one)]:
             try:
-                tokens = [END, *model.encode(text)]
+                tokens = [END, *model.encode(one)]
             except UsageError as error:
                 raise ApiError(str(error), part=part) from None
-        case [int(), *_] if all(type(token) is int for token in text):
-            tokens = [*text]
+        case ([int(), *_] as one) | [[int(), *_] as one] if all(type(n) is int for n in one):
+            tokens = [*one]
         case _:
             raise ApiError(f"{part} is one text, or the numbers of its tokens", part=part)
     if len(tokens) >= model.context:

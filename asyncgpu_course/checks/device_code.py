@@ -95,9 +95,8 @@ def keeps_waiting(mine: str, before: str, *args: Any, block: int = 1) -> None:
 
     with case("an answer that does not come"), own_lines(mine, before):
         kernel = call(agt.Kernel, before + mine)
-        complaint = "the kernel ends after fewer than 100,000 looks: a host takes its time, "
-        complaint += "and `block_on` waits"
-        must(stays(lambda: call(main)), complaint)
+        complaint = "the kernel ends after fewer than 100,000 looks: "
+        must(stays(lambda: call(main)), complaint + "a host takes its time, and `block_on` waits")
 
 
 def stays(run: Callable[[], object]) -> bool:

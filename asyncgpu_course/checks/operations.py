@@ -84,8 +84,7 @@ def job(us: float) -> Any:
 def operation(name: str, given: Any) -> Any:
     """An argument of the function of this name, which an answer has to call with an operation."""
     complaint = f"`{name}` takes an operation, and your function called it with "
-    complaint += f"{type(given).__name__}"
-    must(isinstance(given, agt.DeviceOp), complaint)
+    must(isinstance(given, agt.DeviceOp), complaint + f"{type(given).__name__}")
     return given
 
 
@@ -173,6 +172,5 @@ def beside_host(
 
     yield call(main)
     complaint = f"of {packets} packets {left} can be had in the end: who still holds one? It is "
-    complaint += "given back when its answer was read, "
-    complaint += "and left when nobody wants the answer any more"
-    must(left == packets or not all_back, complaint)
+    complaint += "given back when its answer was read, and left when nobody wants the answer any "
+    must(left == packets or not all_back, complaint + "more")

@@ -152,9 +152,8 @@ def left_whole(*args: Any) -> Generator[None]:
     complaint = "your function changes its caller's dict: look things up in it, "
     complaint += "and leave it as it is"
     must(all(isinstance(arg, list) or arg.keys() == was.keys() for arg, was in given), complaint)
-    complaint = "your function takes things out of its caller's list: "
-    complaint += "go through it with a `for` instead"
-    must(all(len(arg) >= len(was) for arg, was in given), complaint)
+    complaint = "your function takes things out of its caller's list: go through it with a `for` "
+    must(all(len(arg) >= len(was) for arg, was in given), complaint + "instead")
     complaint = "your function puts its caller's list into another order: `sorted` makes a new one "
     ids = [([*map(id, arg)], [*map(id, was)]) for arg, was in given]
     must(all(now == before or {*now} != {*before} for now, before in ids), complaint + "instead")

@@ -83,8 +83,7 @@ def only_on(trace: agt.Trace, *given: agt.types.Stream) -> None:
     numbers = {stream.number for stream in given}
     for span in trace.device_spans:
         complaint = f"work was put on {lane_of(trace, span)}, which isn't one of the streams that "
-        complaint += "you were given"
-        must(span.stream in numbers, complaint, span)
+        must(span.stream in numbers, complaint + "you were given", span)
 
 
 def ordered(trace: agt.Trace, *names: str) -> None:

@@ -31,7 +31,7 @@
 # + if (me == 0) out[me] = sum;
 
 
-# %% id=21-next-tile cause="let the copies be asynchronous, by"
+# %% id=21-next-tile cause="let copies be asynchronous, by"
 smooth = agt.Kernel(r"""
 extern "C" __global__ void smooth(int n, const float* x, float* y)
 {
@@ -144,6 +144,6 @@ extern "C" __global__ void smooth(int n, const float* x, float* y)
 # + if (tiles > 33) tiles = 33;
 
 
-# %% id=21-next-tile cause="compute between a copy and the wait for it"
+# %% id=21-next-tile cause="compute between a copy and its wait"
 # - __pipeline_wait_prior(1);
 # + __pipeline_wait_prior(0);

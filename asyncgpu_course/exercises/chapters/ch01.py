@@ -30,8 +30,7 @@ def _grid(mine: Any, model: Any, threads: int, n: int) -> None:
     got, right = call(mine, n, threads), model(n, threads)
     results.a_number(got, "a number of blocks", whole=True)
     complaint = f"that's only {count(got * threads, 'thread')} in {count(got, 'block')} for "
-    complaint += f"{count(n, 'element')}"
-    must(got >= right, complaint)
+    must(got >= right, complaint + f"{count(n, 'element')}")
     complaint = f"that's {count(got, 'block')}, and {got - right} of them would have nothing to do"
     must(got <= right, complaint)
 

@@ -31,9 +31,8 @@ def _zeros(n: int, name: str) -> agt.DeviceArray:
 
 def _read(handle: object, what: str) -> CheckedArray:
     """The array that `async_on` has returned a handle of; the device is done by now."""
-    complaint = f"{what} should come back as `async_on` gives it, and not as "
-    complaint += f"{type(handle).__name__}"
-    must(isinstance(handle, agt.types.HostArray), complaint)
+    complaint = f"{what} should come back as `async_on` gives it, "
+    must(isinstance(handle, agt.types.HostArray), complaint + f"and not as {type(handle).__name__}")
     return cast(agt.types.HostArray, handle).numpy()
 
 

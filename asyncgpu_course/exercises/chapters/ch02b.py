@@ -39,13 +39,11 @@ def _refill(answer: Any, number: int, size: int) -> Upload:
     with moved() as numbers:
         run = observe(answer, fill, number, buffers, stream)
     complaint = f"`fill` was called for the chunks {filled_with}, and each of {number} should "
-    complaint += "arrive once"
-    must(sorted(filled_with) == list(range(number)), complaint)
+    must(sorted(filled_with) == list(range(number)), complaint + "arrive once")
     schedule.only_on(run.trace, stream)
     ours = (any(np.may_share_memory(x, buffer) for buffer in buffers) for x in numbers.sources)
     complaint = "a chunk was uploaded from another array than the two buffers: "
-    complaint += "upload the one that you filled"
-    must(all(ours), complaint)
+    must(all(ours), complaint + "upload the one that you filled")
     return run, all(span.end <= run.returned for span in run.trace.device_spans)
 
 
@@ -104,9 +102,8 @@ def _chunked(found: Pipeline, number: int, *_sizes: int) -> None:
     trace, given = found[0].trace, found[1]
     schedule.launches(trace, "h2d", number + 1)
     pageable = [span for span in trace.find("h2d") if "pageable" in span.detail][:1]
-    complaint = "a chunk was uploaded from a copy in pageable memory: the chunks are pinned, "
-    complaint += "so hand over the chunk"
-    must(not pageable, complaint, *pageable)
+    complaint = "a chunk was uploaded from a copy in pageable memory: "
+    must(not pageable, complaint + "the chunks are pinned, so hand over the chunk", *pageable)
     early = [span for span in trace if span.kind == "wait"][:1]
     complaint = "the host waited before all the chunks were in a queue: let the streams wait for "
     complaint += "the table, by an event, and wait yourself at the end"
@@ -124,9 +121,8 @@ def _chunked(found: Pipeline, number: int, *_sizes: int) -> None:
     complaint = f"the chunks went to `streams` {turns}: deal them out to all {len(given)} in turn"
     must(len(set(turns[:every])) == every and turns[every:] == turns[:-every], complaint)
     for span in trace.find("weigh"):
-        complaint = "only the host's wait makes sure that the table is there: "
-        complaint += "let each stream wait for it"
-        must(happens_before(trace, trace.find("h2d")[0], span), complaint, span)
+        complaint = "only the host's wait makes sure that the table is there: let each stream wait "
+        must(happens_before(trace, trace.find("h2d")[0], span), complaint + "for it", span)
     _chunks_in_order(found)
 
 

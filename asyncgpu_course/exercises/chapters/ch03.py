@@ -44,12 +44,10 @@ def _contents(results: list[Any]) -> list[CheckedArray]:
     for result in results:
         complaint = f"an array on the device should come out, and not {type(result).__name__}"
         must(isinstance(result, agt.DeviceArray), complaint)
-        complaint = f"the array that comes out is {result.mode}: pass on the very handle that "
-        complaint += "`empty` gave you"
-        must(result.mode == "owned", complaint)
-    complaint = "two runs of the operation gave the same array: make a new one in each run, "
-    complaint += "inside `enqueue`"
-    must(len({id(result.memory) for result in results}) == len(results), complaint)
+        complaint = f"the array that comes out is {result.mode}: "
+        must(result.mode == "owned", complaint + "pass on the very handle that `empty` gave you")
+    complaint = "two runs of the operation gave the same array: make a new one in each run, inside "
+    must(len({id(result.memory) for result in results}) == len(results), complaint + "`enqueue`")
     return [agt.d2h(result).sync() for result in results]
 
 
@@ -187,9 +185,8 @@ def _which_way(found: WayToRun, *_sizes: float) -> None:
     schedule.overlapping(run.trace, JOB, "start both, do the job, and only then wait")
     job = run.trace.find(JOB)[0]
     late = [span for span in run.trace.find("enqueue d2h") if span.start > job.start]
-    complaint = "`fetch` was handed over only after the job, "
-    complaint += "and the device had nothing to do when `load` was done"
-    must(not late, complaint, job, *late[:1])
+    complaint = "`fetch` was handed over only after the job, and the device had nothing to do when "
+    must(not late, complaint + "`load` was done", job, *late[:1])
     early = [span for span in run.trace if span.kind == "wait" and span.start < job.start]
     must(not early, "Python waited before the job: do the job meanwhile", *early[:1], job)
     schedule.waits(run.trace, 1, "the stream keeps `fetch` behind `load`, so wait once, at the end")

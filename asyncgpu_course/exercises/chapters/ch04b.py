@@ -80,9 +80,8 @@ def _workers(mine: Any, model: Any, seed: int, n: int, number: int) -> None:
     with compared(building.trace, expected.trace):
         schedule.lazy(building.trace)
     ops = listed("jobs", building.result, number)
-    complaint = f"`jobs` should return operations, and the first is a {type(ops[0]).__name__}: its "
-    complaint += "caller runs them"
-    must(all(isinstance(op, agt.DeviceOp) for op in ops), complaint)
+    complaint = f"`jobs` should return operations, and the first is a {type(ops[0]).__name__}: "
+    must(all(isinstance(op, agt.DeviceOp) for op in ops), complaint + "its caller runs them")
     run = _spawned(ops)
     with compared(run.trace, expected.trace):
         _products(run.trace, number)

@@ -32,9 +32,8 @@ def _walks(steps: Sequence[int]) -> list[agt.DeviceOp[Any]]:
 
 
 def _policy(answer: Callable[..., Any], name: str, *args: Any) -> agt.SchedulingPolicy:
-    complaint = f"this is a policy, made from your class: hand over `{name}` itself, without "
-    complaint += "calling it"
-    must(not isinstance(answer, agt.SchedulingPolicy), complaint)
+    complaint = f"this is a policy, made from your class: hand over `{name}` itself, "
+    must(not isinstance(answer, agt.SchedulingPolicy), complaint + "without calling it")
     policy = call(answer, *args)
     complaint = f"`{name}` should be a subclass of `agt.SchedulingPolicy`"
     must(isinstance(policy, agt.SchedulingPolicy), complaint)
@@ -116,8 +115,7 @@ def _round_robin(mine: Any, model: Any, size: int) -> None:
         pool.bind(agt.current_device())
     found = [call(pool.next_stream).number for _ in range(size) for pool in pools]
     complaint = "two pools share a stream, or a turn: make each stream by `create_stream()`, "
-    complaint += "and keep it in `self`"
-    must(len(set(found)) == 2 * size, complaint)
+    must(len(set(found)) == 2 * size, complaint + "and keep it in `self`")
     _at_home(mine, "RoundRobin", size)
 
 
@@ -126,9 +124,8 @@ def _pool_size(mine: Any, model: Any, *sizes: int) -> None:
     """There are enough streams for no job to wait for one, and none that the device has no room for."""
     got, right = call(mine, *sizes), model(*sizes)
     a_number(got, "a number of streams", whole=True)
-    complaint = f"{count(got, 'stream')} won't be enough: a job would wait for a stream while the "
-    complaint += "device has room"
-    must(got >= right, complaint)
+    complaint = f"{count(got, 'stream')} won't be enough: "
+    must(got >= right, complaint + "a job would wait for a stream while the device has room")
     must(got <= right, f"{count(got, 'stream')} would be more than you can use: {right} will do")
 
 

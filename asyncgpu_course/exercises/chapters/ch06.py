@@ -62,8 +62,7 @@ def _batches(us: float, sizes: Sequence[int]) -> tuple[Any, Any]:
 
     def prepare(i: int) -> Any:
         complaint = f"batch {i} was prepared, but the last of {len(sizes)} batches is batch "
-        complaint += f"{len(sizes) - 1}"
-        must(i in range(len(sizes)), complaint)
+        must(i in range(len(sizes)), complaint + f"{len(sizes) - 1}")
         agt.work(us, f"prepare {i}")
         return agt.pin(_batch(i, sizes[i]))
 
@@ -240,9 +239,8 @@ def _three_arms(mine: Any, model: Any, *arms: str) -> None:
     with compared(run.trace, expected):
         schedule.never_blocks(run.trace)
         ran, once = len(run.trace.find("launch beyond")), arms.count("device")
-        complaint = f"the operation that fails ran {count(ran, 'time')}: report it, and let others "
-        complaint += "retry"
-        must(ran == once, complaint)
+        complaint = f"the operation that fails ran {count(ran, 'time')}: "
+        must(ran == once, complaint + "report it, and let others retry")
         if expected.metrics().overlap:
             cure = "put them all in flight, each in a task with a `try` of its own"
             schedule.side_by_side(run.trace, cure)
@@ -316,14 +314,12 @@ def _at_most(mine: Any, model: Any, us: int, size: int) -> None:
         (answered,), end = run.trace.find("answered"), _device_end(run.trace)
         late = answered.start - expected.trace.find("answered")[0].start
         complaint = f"the result was there, and you still waited for {late:.0f} µs: wait for "
-        complaint += "whichever comes first"
-        must(not in_time or late <= _SOON / 2, complaint, end, answered)
+        must(not in_time or late <= _SOON / 2, complaint + "whichever comes first", end, answered)
         complaint = "you gave up before the time was over: use `agt.sleep(us)` as the clock "
         complaint += "(asyncio's own timers go by the clock on the wall)"
         must(in_time or late >= -35, complaint, answered)  # 28 to submit it
-        complaint = f"the time was up, and you went on waiting for {late:.0f} µs: wait for "
-        complaint += "whichever comes first"
-        must(in_time or late <= _SOON, complaint, end, answered)
+        complaint = f"the time was up, and you went on waiting for {late:.0f} µs: "
+        must(in_time or late <= _SOON, complaint + "wait for whichever comes first", end, answered)
         schedule.never_blocks(run.trace)
     # What follows shows in no timeline, so a rejection gets no picture.
     complaint = f"the time was up, so `at_most` should return None, and it returned {brief(result)}"
@@ -391,9 +387,8 @@ def _idle(trace: agt.Trace, since: float, until: float) -> float:
 def _first_come(found: Used, *sizes: int) -> None:
     """Each result is used once, and soon: those that are there in the same turn may come in any order."""
     trace, used = found
-    complaint = f"`use` was called for results of {used} elements, and each of {sorted(sizes)} "
-    complaint += "once is right"
-    must(sorted(used) == sorted(sizes), complaint)
+    complaint = f"`use` was called for results of {used} elements, "
+    must(sorted(used) == sorted(sizes), complaint + f"and each of {sorted(sizes)} once is right")
     done = dict(zip(sizes, schedule.results(trace, sizes), strict=True))
     came = sorted(sizes, key=lambda n: done[n].end)
     uses = {n: trace.find(f"use of {n}")[0] for n in came}

@@ -63,9 +63,8 @@ def _chained(
     x += np.float32(0.5)  # the operation reads what is there by then
     run = observe(op.sync)
     for stage in stages:
-        complaint = f"`chain` didn't call the `{stage.__name__[1:]}` it was given, and we'll swap "
-        complaint += "one of them later"
-        must(stage in called, complaint)
+        complaint = f"`chain` didn't call the `{stage.__name__[1:]}` it was given, "
+        must(stage in called, complaint + "and we'll swap one of them later")
     return run
 
 
@@ -158,9 +157,8 @@ def _captured(answer: Any, number: int) -> tuple[Any, agt.types.Stream, list[Che
     hosts = [agt.pin(filled(100_000 + i, i)) for i in range(number)]
     ops = [agt.h2d(host).to_host().named(f"op {i}") for i, host in enumerate(hosts)]
     run = observe(answer, ops, stream)
-    complaint = "`capture` ran something on the device: "
-    complaint += "capturing only writes down what a launch will run"
-    must(not run.trace.device_spans, complaint, *run.trace.device_spans[:1])
+    complaint = "`capture` ran something on the device: capturing only writes down what a launch "
+    must(not run.trace.device_spans, complaint + "will run", *run.trace.device_spans[:1])
     return run.result, stream, hosts
 
 
@@ -172,9 +170,8 @@ def _capture(mine: Any, model: Any, number: int) -> None:
     """One call starts all; no branch waits for another; each launch reads what the host has by then."""
     expected = on_fresh_device(lambda: _launch(*_captured(model, number)).trace)
     graph, stream, hosts = _captured(mine, number)
-    complaint = f"`capture` should return a graph, and returned {brief(graph)}: `graph_on(stream)` "
-    complaint += "makes one"
-    must(isinstance(graph, agt.CudaGraph), complaint)
+    complaint = f"`capture` should return a graph, and returned {brief(graph)}: "
+    must(isinstance(graph, agt.CudaGraph), complaint + "`graph_on(stream)` makes one")
     complaint = "the graph was captured on another stream than the given one, where its updates "
     must(graph.stream == stream, complaint + "would run, too: `graph_on(stream)`")
     for launch in (1, 2):
@@ -224,9 +221,8 @@ def _race(answer: Any) -> Observed:
         with case(again if stale else ""):
             results.each_equal(run.result, right, f"{RUNNERS} batches, for batch")
         before = before or run.result
-        complaint = "the second run has overwritten results of the first, "
-        complaint += "which belong to the caller: return copies"
-        must(all(map(np.array_equal, given[0], before)), complaint)
+        complaint = "the second run has overwritten results of the first, which belong to the "
+        must(all(map(np.array_equal, given[0], before)), complaint + "caller: return copies")
         there.by_kernels(run.result, numbers)
     return replace(run, trace=run.trace.from_first())
 
@@ -265,9 +261,8 @@ def _took_turns(run: Observed, number: int, size: int) -> None:
     schedule.never_blocks(run.trace)
     for i, span in enumerate(schedule.results(run.trace, sizes)):
         right = f"sim:{i % 2}"
-        complaint = f"batch {i} ran on device {span.device}, but belongs on {right}: they take "
-        complaint += "turns"
-        must(span.device == right, complaint, span)
+        complaint = f"batch {i} ran on device {span.device}, but belongs on {right}: "
+        must(span.device == right, complaint + "they take turns", span)
     spans = run.trace.find("h2d")
     copies = count(len(spans) - number, "time")
     complaint = f"the weights were copied {copies}: once to each device is right, "

@@ -93,8 +93,7 @@ def _annotated(run: tuple[Trace, RangeLog, RangeLog], number: int, failing: int 
         first, last = min(s.start for s in own), max(s.end for s in own)
         held = any(one.start <= first and last <= one.end for one in requests)
         complaint = f"no range `request` holds all of request {i}, from its preparation to its "
-        complaint += "result"
-        must(held, complaint, *requests[:1], max(own, key=lambda s: s.end))
+        must(held, complaint + "result", *requests[:1], max(own, key=lambda s: s.end))
     for job, one in zip(sorted(jobs, key=lambda s: s.start), prepared, strict=True):
         held = one.start <= job.start and job.end <= one.end <= job.end + 1
         must(held, f"the range `prepare` should hold `{job.name}`, and nothing else", one, job)

@@ -47,9 +47,8 @@ def _replayed(found: tuple[Observed, CheckedArray], times: int) -> None:
     """There are one capture, as many launches as asked for and one wait at the end; the graph comes back."""
     run, numbers = found
     schedule.captures(run.trace, 1, "capture it before the loop")
-    complaint = "the host called the driver for `increment` itself: "
-    complaint += "run `graph.launch()` instead of the operation"
-    must(not schedule.driver_calls(run.trace, "launch increment"), complaint)
+    complaint = "the host called the driver for `increment` itself: run `graph.launch()` instead "
+    must(not schedule.driver_calls(run.trace, "launch increment"), complaint + "of the operation")
     schedule.launches(run.trace, "increment", times)
     _launched(run.trace, times, "capture the operation as it is, and launch in a loop")
     schedule.waits(run.trace, 1, "launches on one stream follow each other anyway")
@@ -116,9 +115,8 @@ def _no_allocation(mine: Any, model: Any, n: int) -> None:
             with case(f"`{name}` after launch {launch}"):
                 equal(got, np.maximum(noise(launch, n), np.float32(least)))
     for name, array in ("x", x), ("y", y):
-        complaint = f"`{name}` is gone, and its owner goes on using it: lend it, with "
-        complaint += f"`{name}.borrow()`"
-        must(not array.moved, complaint)
+        complaint = f"`{name}` is gone, and its owner goes on using it: "
+        must(not array.moved, complaint + f"lend it, with `{name}.borrow()`")
 
 
 def _even(answer: Any, number: int, size: int, us: int) -> Any:

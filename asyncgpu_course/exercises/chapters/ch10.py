@@ -131,8 +131,7 @@ def _tuple_of(results: object, number: int, name: str) -> None:
     pair = "the operation yields a pair, and this is "
     apart = [result for result in got if result is not None]
     complaint = "two results are one and the same: an operation that is there twice runs twice, "
-    complaint += "with a result each"
-    must(len({*map(id, apart)}) == len(apart), complaint)
+    must(len({*map(id, apart)}) == len(apart), complaint + "with a result each")
     for i, result in enumerate(got):
         with case(f"result {i}"):
             if i % DISTINCT == 1:
@@ -246,9 +245,8 @@ def _source_ran(run: Observed, size: int) -> None:
     for early, late in combinations(sorted(run.trace.find("d2h"), key=lambda span: span.id), 2):
         must(not happens_before(run.trace, early, late), complaint, early, late)
     (own,), last = run.trace.find("own"), max(run.trace.find("d2h"), key=lambda span: span.id)
-    complaint = "a reader waits for what another one's stream did before it read: "
-    complaint += "wait for the event of the source"
-    must(not happens_before(run.trace, own, last), complaint, own, last)
+    complaint = "a reader waits for what another one's stream did before it read: wait for the "
+    must(not happens_before(run.trace, own, last), complaint + "event of the source", own, last)
 
 
 LAPS = 12  # around the pool
@@ -292,8 +290,7 @@ def _awaited(answer: Any, number: int) -> Observed:
         first = await future
         meanwhile = turns() - before
         complaint = f"`await` gave {brief(first)} instead of the result that the future was made "
-        complaint += "with"
-        must(first is result, complaint)
+        must(first is result, complaint + "with")
         first.numpy()  # refused if it is too early
         must(await future is result, "a second `await` of the same future gave something else")
         return meanwhile
@@ -311,12 +308,10 @@ def _nobody_waited(run: Observed, _number: int) -> None:
     """Awaiting gives the result when the event is done, and everybody else a turn until then."""
     schedule.never_blocks(run.trace)
     complaint = "other tasks got hardly a turn while this one waited: "
-    complaint += "`yield` as long as the event isn't done"
-    must(max(run.result) > FEW, complaint)
+    must(max(run.result) > FEW, complaint + "`yield` as long as the event isn't done")
     late = run.returned - max(span.end for span in run.trace.device_spans)
-    complaint = f"the event was done, and `await` ended {late:.0f} µs later: look in each turn, "
-    complaint += "and only `yield`"
-    must(late < 20, complaint)
+    complaint = f"the event was done, and `await` ended {late:.0f} µs later: "
+    must(late < 20, complaint + "look in each turn, and only `yield`")
 
 
 async def _stepped(answer: Any) -> None:
@@ -379,8 +374,7 @@ def _overlapped(found: tuple[Observed, Observed], number: int, again: str) -> fl
                 schedule.unordered(run.trace, one, other)
     before = [span for span in found[1].trace.device_spans if span.stream in found[0].trace.streams]
     complaint = "the second run put work on a stream of the first: "
-    complaint += "fork the context anew in each run"
-    must(not before, complaint, *before[:1])
+    must(not before, complaint + "fork the context anew in each run", *before[:1])
     return found[0].trace.metrics().makespan
 
 

@@ -83,15 +83,13 @@ def check_meet(mine: Any, model: Any) -> None:
     """Each block waits for the others at each meeting, even for one that never comes."""
     cases(_meet, MEETINGS, "{} blocks of {} threads, and three meetings")(mine, model)
     cast(Any, agt.current_device()).step_budget = _LOOKS  # which ends a longer loop
-    complaint = "a thread never leaves where the counter is past its `goal`, because "
-    complaint += "others have counted for their "
-    complaint += "next meeting before it looks: wait as long as the counter is below"
-    must(_alone(mine, 5) is True, complaint)
+    complaint = "a thread never leaves where the counter is past its `goal`, because others have "
+    complaint += "counted for their next meeting before it looks: "
+    must(_alone(mine, 5) is True, complaint + "wait as long as the counter is below")
     for goal in 2, 3_000_000_002:
-        complaint = f"`goal` is {goal}, and the other block never comes: with the counter "
-        complaint += f"at {goal - 1}, threads "
-        complaint += "leave the meeting. Wait as long as it is below `goal`, and then end "
-        complaint += "the kernel by `__trap()`"
+        complaint = f"`goal` is {goal}, and the other block never comes: with the counter at "
+        complaint += f"{goal - 1}, threads leave the meeting. Wait as long as it is below `goal`, "
+        complaint += "and then end the kernel by `__trap()`"
         must(_alone(mine, goal - 2, goal) is not True, complaint)
     _gives_up(mine)
 
@@ -125,10 +123,9 @@ def _between_fences(mine: str) -> None:
 def _gives_up(mine: str) -> None:
     """A thread ends the kernel when it has waited for long, and not before."""
     back = "#define __trap() return\n#define assert(fine) if (!(fine)) return\n" + mine
-    complaint = "a block never comes, and another waits forever, or for more than 100 "
-    complaint += "million looks: give up "
-    complaint += "before that by `__trap()`. "
-    complaint += "Each thread counts its looks in an `unsigned int` of its own"
+    complaint = "a block never comes, and another waits forever, or for more than 100 million "
+    complaint += "looks: give up before that by `__trap()`. Each thread counts its looks in an "
+    complaint += "`unsigned int` of its own"
     cast(Any, agt.current_device()).step_budget = NESTED
     cast(Any, agt.current_device()).leap = 100_000_100  # looks
     end = str(_alone(back))

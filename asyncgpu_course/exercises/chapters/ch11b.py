@@ -62,8 +62,7 @@ def _ask_less(run: Observed, _start: float, every: int, looks: int) -> None:
 def _rounds(run: Observed, _start: float, every: int, looks: int) -> None:
     got, right = run.result, every * looks
     complaint = f"`settle` should return how many rounds were run, {right}, and returned "
-    complaint += f"{brief(got)}"
-    must(results.is_number(got, whole=True) and got == right, complaint)
+    must(results.is_number(got, whole=True) and got == right, complaint + f"{brief(got)}")
 
 
 # ------------------------------------------------------------------ a graph decides
@@ -102,8 +101,7 @@ def _slid(answer: Any, width: int) -> Observed:
     complaint = "`avalanche` should return a CUDA graph, as `graph_on` does, and returned "
     must(isinstance(graph, agt.CudaGraph), complaint + brief(graph))
     complaint = "a grain fell before anybody launched the graph: capture it, "
-    complaint += "and leave the launch to us"
-    must(not agt.d2h(sand.borrow()).sync().any(), complaint)
+    must(not agt.d2h(sand.borrow()).sync().any(), complaint + "and leave the launch to us")
 
     def fall(pile: CheckedArray, cell: int) -> list[CheckedArray]:
         for array, start in ((sand, pile), (where, np.full(1, cell, np.int32))):
@@ -140,12 +138,10 @@ def _queue(mine: Any, _model: Any, jobs: int, blocks: int, begun: int, held_up: 
         taken, found = left_in((1, 2), kernel, args, grid=blocks, block=32 if jobs == 7 else 64)
     equal(found, right.astype(np.float32))
     each = seen.kernels[0].counts.warp_instructions / jobs
-    complaint = f"a job takes {each:,.0f} instructions, and 230 are enough: all threads of a block "
-    complaint += "work on it"
-    must(jobs < 300 or each < 1_000, complaint)
-    complaint = f"the counter is at {taken[0]} in the end, with {jobs} jobs: each is to be taken "
-    complaint += "from it once"
-    must(jobs <= taken[0] <= jobs + blocks, complaint)
+    complaint = f"a job takes {each:,.0f} instructions, and 230 are enough: "
+    must(jobs < 300 or each < 1_000, complaint + "all threads of a block work on it")
+    complaint = f"the counter is at {taken[0]} in the end, with {jobs} jobs: "
+    must(jobs <= taken[0] <= jobs + blocks, complaint + "each is to be taken from it once")
 
 
 # ------------------------------------------------------------------ who is last

@@ -120,9 +120,8 @@ def check_warp(mine: Any, model: Any) -> None:
         with agt.microscope() as seen:
             must(not _out("WARP_TAKE", mine, "warp_empty", mail, out, block=32).any(), complaint)
         looking = sum(kernel.counts.atomics for kernel in seen.kernels)
-        complaint = f"{looking} lanes look into the mailbox: one should, or another lane's look "
-        complaint += "takes the message"
-        must(looking <= 1, complaint)
+        complaint = f"{looking} lanes look into the mailbox: "
+        must(looking <= 1, complaint + "one should, or another lane's look takes the message")
     all_lanes(code_steps.steps(GIVEN + mine, "warp_take"))
     cases(_warp, [(1,), (2,)], "{:warp}")(mine, model)
 
@@ -134,9 +133,8 @@ def _warp(mine: Any, _model: Any, warps: int) -> None:
     try:
         got = _out("WARP_TAKE", mine, "warp", mails, out, grid=2, block=32 * warps)
     except Rejected as rejected:
-        complaint = "a warp waits in `warp_take` for another one, "
-        complaint += "which does not call it at the moment"
-        must("atomicAdd(turn" not in rejected.cause, complaint)
+        complaint = "a warp waits in `warp_take` for another one, which does not call it at the "
+        must("atomicAdd(turn" not in rejected.cause, complaint + "moment")
         endless = agt.errors.DeadlockError | agt.errors.RunawayKernelError
         if warps > 1 and isinstance(rejected.__cause__, endless):
             rejected.cause += ". One warp did well: which lane of warp 1 looks? Its message is 0"
@@ -190,9 +188,8 @@ def _together(mine: Any, _model: Any, warps: int, shortest: int, longest: int) -
     found = left_by("TOGETHER", mine, files, args, (1, 2, 3), 1, left.size)
     for i, (rounds, late, met) in enumerate(zip(*found, strict=True)):
         must(not late, f"the future of thread {i} was polled after it had said READY")
-        complaint = f"`together` came back to thread {i}, and the future of the lane beside it is "
-        complaint += "PENDING"
-        must(bool(met), complaint)
+        complaint = f"`together` came back to thread {i}, "
+        must(bool(met), complaint + "and the future of the lane beside it is PENDING")
         right = left.reshape(-1, 32)[i // 32].max() + 1
         why = "as many as the slowest lane of the warp needs"
         counted(f"thread {i} was told of", int(rounds), "round", int(right), why)
@@ -220,8 +217,7 @@ def _ring(mine: Any, _model: Any, blocks: int, begun: int) -> None:
     for k, (got, right) in enumerate(zip(found, _ENDS[blocks], strict=True)):
         says = ["READY" if x else "PENDING" for x in (got, right)]
         complaint = f"after {', '.join(_CALLS[:k]) or 'nothing'}: `{_CALLS[k]}` says {says[0]}, "
-        complaint += f"and {says[1]} "
-        must(says[0] == says[1], complaint + "is right")
+        must(says[0] == says[1], complaint + f"and {says[1]} is right")
         must(got == right, f"message {int(got) - 1} came out, and {int(right) - 1} is right")
 
 
@@ -270,9 +266,8 @@ KITCHENS.insert(3, (12, *(_FINE * ticks for ticks in KITCHENS[2][1:])))
 
 def _kettle(row: tuple[int, ...], ready: int, turn: int, cup: int) -> float:
     """Each cup is picked once; the score is when the last one is ready."""
-    complaint = f"`pick` returned {cup} in turn {turn - 1}, and that is no cup that "
-    complaint += "still waits for the kettle"
-    must(not turn, complaint)
+    complaint = f"`pick` returned {cup} in turn {turn - 1}, "
+    must(not turn, complaint + "and that is no cup that still waits for the kettle")
     goal = _GOAL * (_FINE if max(row) > _FINE else 1)
     must(ready < goal, f"the last cup is ready after {ready} ticks: get below {goal}")
     return float(ready)

@@ -46,13 +46,11 @@ class _Mail(np.ndarray[Any, np.dtype[np.uint32]]):
             asyncio.get_running_loop().call_soon(setattr, _Mail, "looks", 0)
         _Mail.looks += 1
         complaint = "nothing else has a turn while you look again and again: "
-        complaint += "`await agt.sleep(1)` in the loop"
-        must(_Mail.looks <= _LOOKS, complaint)
+        must(_Mail.looks <= _LOOKS, complaint + "`await agt.sleep(1)` in the loop")
         _Mail.since_answer, _Mail.since = _Mail.since_answer + (now != _Mail.since), now
         flag = np.asarray(self)[0]
         complaint = f"`mail[0]` was {flag} at the last {2 * _LOOKS} looks: "
-        complaint += "the kernel goes on when it is 2"
-        must(_Mail.since_answer <= 2 * _LOOKS, complaint)
+        must(_Mail.since_answer <= 2 * _LOOKS, complaint + "the kernel goes on when it is 2")
         _Mail.old = None if flag == 1 and index != 1 else _Mail.old
         return np.asarray(self)[index] if index != 1 or _Mail.old is None else _Mail.old
 
@@ -63,8 +61,7 @@ class _Mail(np.ndarray[Any, np.dtype[np.uint32]]):
         written[index] = True
         flag, letter, answer = np.asarray(self).tolist()
         complaint = "your function writes to `mail[1]`, where the kernel's letter is: "
-        complaint += "the answer goes to `mail[2]`"
-        must(letter == asked, complaint)
+        must(letter == asked, complaint + "the answer goes to `mail[2]`")
         if written[0] and flag == ANSWERED:
             # An answer that got there on a way that is not seen here, by a slice, can be told by its value.
             early = not _Mail.answered and (bool(written[2]) or answer != 2 * letter)
@@ -119,8 +116,7 @@ def _answer(mine: Any, _model: Any, rounds: int, first: int) -> None:
         letter = (k != 4) * (first + k * (k - 1))
         complaint = f"letter {k + 1} of {rounds} asked for the double of {letter}, and the kernel "
         complaint += f"read {got}: each letter gets the double of what is in `mail[1]` once "
-        complaint += "`mail[0]` is 1"
-        must(got == 2 * letter, complaint)
+        must(got == 2 * letter, complaint + "`mail[0]` is 1")
     complaint = "the kernel has ended, and your function still waits: it should end after "
     must(not waits[0], complaint + count(rounds, "letter"))
 
@@ -136,15 +132,13 @@ def check_ask(mine: Any, model: Any) -> None:
     slept = [s for s in steps if s.name == "__nanosleep" and s.depth >= deepest and s.value != 0]
     complaint = "the wait does not sleep between two looks. Put `__nanosleep(100)` into it: it "
     complaint += "leaves the bus to others, and by it the simulated device knows that the loop "
-    complaint += "waits, and lets Python have a turn"
-    must(bool(slept), complaint)
+    must(bool(slept), complaint + "waits, and lets Python have a turn")
     device = _impatient()
     cases(_asked, [(3, LOOKED), (1, 10 * LOOKED)], "{:question}")(kernel, model)
     with case("a host that never answers"):
-        complaint = "the kernel has not come back after 1.1 million turns: after a million "
-        complaint += "it should `return`, "
-        complaint += "which neither a wait without a count does nor `__trap()`, nor going "
-        complaint += "on with the next question"
+        complaint = "the kernel has not come back after 1.1 million turns: after a million it "
+        complaint += "should `return`, which neither a wait without a count does nor `__trap()`, "
+        complaint += "nor going on with the next question"
         must(_gives_up(kernel, 1_100_000, 1) and _gives_up(kernel, 1_100_000), complaint)
         complaint = "the kernel gives up too early: a host may take its time, up to a million turns"
         # Not a million, since turns of nested loops are told to a percent.
@@ -388,9 +382,8 @@ def _batch(mine: Any, _model: Any, number: int) -> None:
             sys.settrace(before)
         with case(f"the {turn} batch"):
             equal(got, lists[which][a] * b)
-        complaint = f"Python takes {steps} steps, one call after the other: `prices[items]` gives "
-        complaint += "all at once"
-        must(steps < max(number, 500), complaint)
+        complaint = f"Python takes {steps} steps, one call after the other: "
+        must(steps < max(number, 500), complaint + "`prices[items]` gives all at once")
 
 
 # ------------------------------------------------------------------ the challenge

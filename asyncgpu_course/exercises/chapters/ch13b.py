@@ -81,17 +81,15 @@ def _ask(mine: Any, _model: Any, calls: int, packets: int) -> None:
     tried = trial("ASK", mine, cuda("13b_ask_given"), cuda("13b_ask"))
     with tried as kernel, office.run(kernel, calls, agt.mapped(out), packets=packets, stuck=stuck):
         twice = [a for a, times in office.asked.items() if times > 1]
-        complaint = f"the host was asked for {twice[:1]} more than once: which step comes after "
-        complaint += "asking?"
-        must(not twice, complaint)
+        complaint = f"the host was asked for {twice[:1]} more than once: "
+        must(not twice, complaint + "which step comes after asking?")
         for k, got in enumerate(out.tolist()):
             a = wide(k + 1, 64)
             must(a in office.asked, f"the host was never asked for {a}, which is `a` of call {k}")
             complaint = f"call {k} was answered {wide(_TIMES * (k + 1), 64)}, and `answer` is {got}"
             must(got == wide(_TIMES * (k + 1), 64), complaint)
         complaint = "two calls were joined, and the host never had both at a time: "
-        complaint += "does `poll` wait?"
-        must(min(calls, packets) < 2 or office.most > 1, complaint)
+        must(min(calls, packets) < 2 or office.most > 1, complaint + "does `poll` wait?")
 
 
 def _late(mine: Any, _model: Any, name: str, after: str, then: str) -> None:
@@ -115,8 +113,7 @@ def _drop(mine: Any, _model: Any, step: int, us: float) -> None:
     tried = trial("DROPPED", mine, cuda("13b_drop_given"), cuda("13b_drop"))
     with tried as kernel, office.run(kernel, step, agt.mapped(_left(1)), packets=2):
         complaint = "`dropped` waits for the host, and nobody wants the answer any more: "
-        complaint += "leave the packet"
-        must(step != 2 or us < 20 or office.most > 1, complaint)
+        must(step != 2 or us < 20 or office.most > 1, complaint + "leave the packet")
         complaint = "the host was asked, and nobody wants the answer any more"
         must(step != 1 or [*office.asked] == [2], complaint)
 
@@ -138,12 +135,10 @@ def check_both(mine: Any, model: Any) -> None:
             right = [-office.mood(q)[1] for q in refused] or [a * _TIMES * b * _TIMES]
             when = case(f"{refused or 'none'} refused, and answers after {us:.0f} µs{zero}")
             with when, office.run(kernel, a, b, agt.mapped(out)):
-                complaint = f"the host was asked for {sorted(office.asked)}, "
-                complaint += f"and for {a} and {b} is right"
-                must(not office.asked - Counter([a, b]), complaint)
-                complaint = f"`out[0]` is {int(out[0])}, "
-                complaint += f"and {' or '.join(map(str, right))} is right"
-                must(int(out[0]) in right, complaint)
+                complaint = f"the host was asked for {sorted(office.asked)}, and for {a} and {b} "
+                must(not office.asked - Counter([a, b]), complaint + "is right")
+                complaint = f"`out[0]` is {int(out[0])}, and {' or '.join(map(str, right))} is "
+                must(int(out[0]) in right, complaint + "right")
                 must(office.most > 1, "the host never had both questions at a time: join them")
         keeps_waiting(kernel.source, "", 3, 2, agt.mapped(_left(1)))
 
@@ -168,9 +163,8 @@ def _race(kernel: agt.Kernel, _model: Any, a: int, b: int, first: int) -> None:
         won = "no answer came in time" if first < 0 else f"the answer to {first} came first"
         must(int(out[0]) == right, complaint + won)
         asked = sorted(office.asked.elements())
-        complaint = f"the host was asked for {asked}, "
-        complaint += f"and {sorted([one, _B])} at the same time is right"
-        must(asked == sorted([one, _B]) and office.most > 1, complaint)
+        complaint = f"the host was asked for {asked}, and {sorted([one, _B])} at the same time is "
+        must(asked == sorted([one, _B]) and office.most > 1, complaint + "right")
 
 
 # ------------------------------------------------------------------ asking again
@@ -245,9 +239,8 @@ def _ahead(text: str, _model: Any, pieces: int, us: float, changed: str) -> floa
         kernel = as_kernel(before + text, "AHEAD")
         with office.run(kernel, pieces, agt.mapped(out)) as took:
             asked = sorted(office.asked.elements())
-            complaint = f"the host was asked for pieces {asked[:14]}, and 0 to {pieces - 1} is "
-            complaint += "right"
-            must(asked == wanted, complaint)
+            complaint = f"the host was asked for pieces {asked[:14]}, "
+            must(asked == wanted, complaint + f"and 0 to {pieces - 1} is right")
             complaint = f"the sum is {out[0]:.2f}, and {right:.2f} is right"
             must(abs(float(out[0]) - right) < 1e-3 * right, complaint)
     complaint = f"a piece that comes at once took {took:.0f} µs, "
@@ -259,8 +252,7 @@ def _ahead(text: str, _model: Any, pieces: int, us: float, changed: str) -> floa
 def _stops(kernel: agt.Kernel, _model: Any, refused: int) -> None:
     out, office = agt.pin(np.full(1, 99, np.float32)), _Office(lambda _: 50.0, [refused])
     with office.run(kernel, 5, agt.mapped(out)):
-        complaint = f"`*out` is {out[0]:.2f}, and nothing should be stored: look at `error`"
-        must(out[0] == 99, complaint)
+        must(out[0] == 99, f"`*out` is {out[0]:.2f}, and nothing should be stored: look at `error`")
 
 
 CHAPTER_13B = (

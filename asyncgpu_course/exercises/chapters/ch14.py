@@ -79,16 +79,13 @@ def _search(mine: Any, _model: Any, pieces: int, asked: int, refused: int, how: 
         right = ((database[:, None].astype(int) - pictures[None, :, :, None]) ** 2).sum(2)
         last = refused if refused >= 0 else pieces
         complaint = f"the host was asked for pieces {wanted[:14]}, and 0 to {pieces - 1} are "
-        complaint += "wanted once each"
-        must(refused >= 0 or sorted(wanted) == [*range(pieces)], complaint)
+        must(refused >= 0 or sorted(wanted) == [*range(pieces)], complaint + "wanted once each")
         equal(apart[:last].ravel(), right[:last].ravel().astype(np.int32))
         complaint = "the host refused a piece, and the kernel worked on it all the same: "
-        complaint += "it should end there"
-        must(bool((apart[last:] == -1).all()), complaint)
+        must(bool((apart[last:] == -1).all()), complaint + "it should end there")
     complaint = f"all distances are right, and the search takes {took:.0f} µs: get below "
     complaint += f"{SEARCH_US} (a question leaves at its first `poll()`, or when somebody waits "
-    complaint += "for it)"
-    must(refused >= 0 or pieces < 9 or took < SEARCH_US, complaint)
+    must(refused >= 0 or pieces < 9 or took < SEARCH_US, complaint + "for it)")
     return took
 
 

@@ -61,9 +61,8 @@ def _flash(mine: Any, _model: Any, words: int, scale: float, _how: str) -> None:
         raise
     asked = sum(kernel.counts.load_bytes for kernel in seen.kernels)
     once = 4 * _SIZE * (words + 2 * sum(min(words, first + 32) for first in range(0, words, 32)))
-    complaint = f"threads ask the memory for {asked:,} bytes, and for {once:,} if a block goes "
-    complaint += "over its words once"
-    must(asked < 1.3 * once, complaint)
+    complaint = f"threads ask the memory for {asked:,} bytes, "
+    must(asked < 1.3 * once, complaint + f"and for {once:,} if a block goes over its words once")
 
 
 # ------------------------------------------------------------------ a queue that fills itself
@@ -107,11 +106,9 @@ def _fills(mine: Any, _model: Any, n: int, kind: str, blocks: int, apart: int = 
         with trial("QUEUE", mine, given, cuda("14b_queue")) as kernel:
             (times,) = left_in((5,), kernel, args, grid=blocks, block=32)
     except Rejected as rejected:
-        complaint = "a block waits forever in `take`: "
-        complaint += "either nothing tells it that no more will come "
-        complaint += "(`open` is counted too late, too early or not at all), "
-        complaint += "or its item went to a block "
-        complaint += "that had left"
+        complaint = "a block waits forever in `take`: either nothing tells it that no more will "
+        complaint += "come (`open` is counted too late, too early or not at all), or its item went "
+        complaint += "to a block that had left"
         if blocks == 4:
             complaint += "; others see that `open` was raised only behind a fence"
         gave_up = "__trap()" in rejected.cause and "of your text" in rejected.cause

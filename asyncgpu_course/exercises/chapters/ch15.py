@@ -24,8 +24,7 @@ from asyncgpu_course.internals import count, happens_before
 def _free(trace: agt.Trace, one: agt.types.Span, other: agt.types.Span, cure: str) -> None:
     for early, late in ((one, other), (other, one)):
         complaint = f"`{late.name}` on {late.device} waits for `{early.name}` on {early.device}: "
-        complaint += f"{cure}"
-        must(not happens_before(trace, early, late), complaint, early, late)
+        must(not happens_before(trace, early, late), complaint + f"{cure}", early, late)
 
 
 def _is_sum(
@@ -69,9 +68,8 @@ def _shares(run: Observed, gpus: int, rows: int) -> None:
     """Each GPU has its share of the rows, at the same time as the others, and the results are in order."""
     parts = results.listed("split", run.result, gpus)
     sizes = [len(part) for part in parts]
-    complaint = f"the parts have {sizes} rows, and should have {rows} together, "
-    complaint += "and differ by one at most"
-    must(sum(sizes) == rows and max(sizes) - min(sizes) <= 1, complaint)
+    complaint = f"the parts have {sizes} rows, and should have {rows} together, and differ by one "
+    must(sum(sizes) == rows and max(sizes) - min(sizes) <= 1, complaint + "at most")
     batch, w = _batch(rows)
     right = np.split(batch @ w, np.cumsum(sizes)[:-1])
     complaint = "the batch got its numbers only when `split` had returned, and the results are "
@@ -180,9 +178,8 @@ def _around(run: Observed, ranks: int, size: int) -> None:
     for rank in every:
         mine = [span for span in sends if span.detail["rank"] == rank]
         parts = sum(int(str(span.detail["bytes"])) for span in mine) // (4 * size)
-        complaint = f"rank {rank} sent {count(parts, 'part')}, and {most} are enough: in each "
-        complaint += "step, send one part"
-        must(parts <= most, complaint, *mine[:1])
+        complaint = f"rank {rank} sent {count(parts, 'part')}, and {most} are enough: "
+        must(parts <= most, complaint + "in each step, send one part", *mine[:1])
 
 
 # ------------------------------------------------------------------ order
@@ -216,9 +213,8 @@ def _agreed(answer: Any, ranks: int, sizes: Sequence[results.ResultShape]) -> Ob
             def home(arrays: Any) -> agt.DeviceOp[Any]:
                 absent = [name for name in shapes if name not in there[rank]]
                 few = absent and getattr(arrays, "__len__", int)() < len(sizes)
-                complaint = f"rank {rank} has nothing for `{', '.join(absent)}`, and contributes "
-                complaint += "zeros to that sum"
-                must(not few, complaint)
+                complaint = f"rank {rank} has nothing for `{', '.join(absent)}`, "
+                must(not few, complaint + "and contributes zeros to that sum")
                 found = results.listed("reduce_all", arrays, len(sizes))
                 return agt.zip(*[agt.d2h(array) for array in found])
 

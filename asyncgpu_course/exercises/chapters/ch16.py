@@ -53,8 +53,7 @@ def _tried(
             warnings.simplefilter("ignore", agt.errors.PageableCopyWarning)
             found = call(attempt)
         complaint = "no kernel ran: an operation does nothing until a worker gets it, "
-        complaint += "by `await gpu(op)`"
-        must(any(span.kind == "kernel" for span in found.trace), complaint)
+        must(any(span.kind == "kernel" for span in found.trace), complaint + "by `await gpu(op)`")
         numbers.by_kernels(found.result, *_KNOWN)
         return found
 
@@ -91,9 +90,8 @@ def _together(trace: agt.Trace, ranks: Sequence[int]) -> None:
     end = min(span.end for span in _calls(trace))
     called = [span.detail["gpu"] for span in _calls(trace) if span.start < end]
     for rank in ranks:
-        complaint = f"the first answer came before GPU {rank} was called at all: send something to "
-        complaint += "each GPU first"
-        must(rank in called, complaint)
+        complaint = f"the first answer came before GPU {rank} was called at all: "
+        must(rank in called, complaint + "send something to each GPU first")
 
 
 # ------------------------------------------------------------------ one recipe
@@ -152,9 +150,8 @@ def _dealt(name: str, run: Observed, gpus: int, number: int) -> None:
     results.each_equal(found, right, "batch")
     schedule.launches(run.trace, "sgemm_naive", number)
     ran = [sum(s.device == f"sim:{k}" for s in run.trace.find("sgemm_naive")) for k in range(gpus)]
-    complaint = f"the GPUs ran {ran} of the {number} batches, and each should have about as many "
-    complaint += "as the others"
-    must(max(ran) - min(ran) <= 1, complaint)
+    complaint = f"the GPUs ran {ran} of the {number} batches, "
+    must(max(ran) - min(ran) <= 1, complaint + "and each should have about as many as the others")
 
 
 def _sent(run: Observed, gpus: int, number: int) -> tuple[int, int]:
@@ -273,8 +270,7 @@ def _careful(answer: Any, gpus: int, number: int, us: int, *lost: int, fails: in
         except agt.errors.WorkerLostError as error:
             complaint = f"a `WorkerLostError` came out ({error.args[0].partition(', and')[0]}), "
             complaint += "and a GPU is left: catch it where you await, and try another GPU, "
-            complaint += "until none is left"
-            must(len(lost) == gpus, complaint)
+            must(len(lost) == gpus, complaint + "until none is left")
             raise
         except _Enough as enough:
             complaint = f"{enough}: a GPU that is gone stays gone, and an error that is none of "
@@ -328,9 +324,8 @@ def _comes_out(mine: Any, kind: type[Exception], words: str, *lost: int, fails: 
         complaint += ": a `TaskGroup` wraps it" if group else ": you can do nothing here"
         must(right, complaint)
         slow, out = trace.find("matvec_naive"), trace.find("came out")[0]
-        complaint = "the bug came out only when batch 0, which takes longer, was done: "
-        complaint += "`gather` lets it out at once"
-        must(fails < 0 or not slow or out.start < slow[-1].end, complaint)
+        complaint = "the bug came out only when batch 0, which takes longer, was done: `gather` "
+        must(fails < 0 or not slow or out.start < slow[-1].end, complaint + "lets it out at once")
 
 
 CHAPTER_16 = (

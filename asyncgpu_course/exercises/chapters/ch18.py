@@ -185,8 +185,7 @@ def _said(answer: Any, last: int, seats: int) -> Observed:
     texts = results.listed("say_all", run.result, seats)
     for slot, text in enumerate(texts):
         got = [int(token) for token in text]
-        cause = f"slot {slot} said {right[slot]}, and came out as {got}"
-        must(got == right[slot], cause)
+        must(got == right[slot], f"slot {slot} said {right[slot]}, and came out as {got}")
     return run
 
 

@@ -184,12 +184,8 @@ def check_a_step_ahead(mine: Any, model: Any) -> float:
     _served(mine, 8, visitors, python=20.0, clock=clock)
     _told_right(visitors)
     # Of the clock itself, as an answer could put another `now` into the room.
-    complaint = (
-        f"{clock.us:.0f} µs passed, and the GPU alone needs {least:.0f} µs for these texts: "
-    )
-    must(
-        clock.us >= least, complaint + "have each token come from a step, and leave the clock alone"
-    )
+    cause = f"{clock.us:.0f} µs passed, and the GPU alone needs {least:.0f} µs for these texts: "
+    must(clock.us >= least, cause + "have each token come from a step, and leave the clock alone")
     return clock.us
 
 
@@ -392,9 +388,7 @@ _NEWCOMERS = (
     "was written into it for the second. The device says: {}"
 )
 _TOKENS = "the second step writes its tokens over those of the first: {}"
-_STREAMS = (
-    "steps of one model on two streams run at the same time, and write to the same arrays: {}"
-)
+_STREAMS = "steps of one model on two streams run at the same time, and write the same arrays: {}"
 
 
 def check_pair(mine: Any, model: Any) -> None:

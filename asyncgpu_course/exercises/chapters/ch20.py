@@ -55,15 +55,12 @@ def check_turn(mine: Any, _model: Any) -> None:
     ):
         cause = f"a {what} of a warp touches {sectors:.0f} sectors, and four are enough: threads that are "
         must(sectors <= 4, cause + f"neighbours should {what} numbers that are neighbours")
-        cause = f"the warps {what} {asked} times, and {n * n // _WARP} times are enough: have all lanes of a "
-        must(
-            asked <= n * n // _WARP,
-            cause + f"warp {what} at once, and turn a tile in shared memory",
-        )
+        cause = f"the warps {what} {asked} times, and {n * n // _WARP} times are enough: have all "
+        cause += f"lanes of a warp {what} at once, "
+        must(asked <= n * n // _WARP, cause + "and turn a tile in shared memory")
     more = report.conflicts_per_request
-    cause = f"each access to shared memory takes {more:.1f} passes more than one: let the numbers "
-    cause += "of a column lie in different banks"
-    must(not counts.bank_conflicts, cause)
+    cause = f"each access to shared memory takes {more:.1f} passes more than one: "
+    must(not counts.bank_conflicts, cause + "let the numbers of a column lie in different banks")
 
 
 def check_four(mine: Any, _model: Any) -> None:

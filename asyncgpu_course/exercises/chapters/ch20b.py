@@ -52,8 +52,7 @@ def check_one_barrier(mine: Any, _model: Any) -> None:
         cause = f"with n={n}, a block passes {passed} barriers for {steps} steps, and one a step is enough: "
         must(passed <= steps, cause + "with two tiles, nobody writes what others still read")
         asked = counts.global_load_requests / (2 * steps * n * n / _WARP)
-        cause = f"each number is fetched {asked:.1f} times by a block, and once is enough"
-        must(asked <= 1, cause)
+        must(asked <= 1, f"each number is fetched {asked:.1f} times by a block, and once is enough")
     _asks_ahead(kernel)
 
 
@@ -74,13 +73,9 @@ def _asks_ahead(kernel: agt.Kernel, n: int = 64) -> None:
             cause += f"when those of step {step - 1} are multiplied already: ask first, and multiply then"
             must(not step or read <= step - 1, cause)
         elif at.write and at.array not in arrays and not copied:
-            cause = (
-                "the next numbers are put into their tile before this one's are multiplied, and so "
-            )
-            cause += (
-                "each thread waits for them first: keep them in variables, and put them down later"
-            )
-            must(read >= written - 1, cause)
+            cause = "the next numbers are put into their tile before this one's are multiplied, so "
+            cause += "each thread waits for them first: "
+            must(read >= written - 1, cause + "keep them in variables until then")
 
 
 def check_small(mine: Any, _model: Any) -> float:
@@ -119,10 +114,8 @@ def check_fused(mine: Any, _model: Any) -> None:
         ):
             cause = f"the warps {what} {asked} times, and {most} times are enough: "
             must(asked <= most, cause + "do all of the softmax in registers")
-    cause = (
-        "the block has shared memory for all 128 scores: leave them in the registers where they are"
-    )
-    must(report.counts.shared_bytes < 128 * 4, cause)
+    cause = "the block has shared memory for all 128 scores: "
+    must(report.counts.shared_bytes < 128 * 4, cause + "leave them in registers, where they are")
 
 
 def check_rows(mine: Any, _model: Any) -> None:
@@ -137,9 +130,7 @@ def check_rows(mine: Any, _model: Any) -> None:
         cause = f"{count} rows of {n} numbers took {asked} loads of a warp, and {most} are enough: find the "
         must(asked <= most, cause + "largest and the sum in one go")
     again = report.counts.load_bytes / x.nbytes
-    cause = (
-        f"each number of a row of {n} was read {again:.1f} times: a row may be longer than what "
-    )
+    cause = f"each number of a row of {n} was read {again:.1f} times: a row may be longer than "
     must(again >= 2, cause + "lanes can keep, so remember a top and a sum, and read it again")
 
 
@@ -164,10 +155,9 @@ def check_attend(mine: Any, _model: Any) -> None:
     for at in run.steps:
         seen.get(at.array, set()).update((at.elements // _WARP).tolist())
         ahead = len(seen[of_keys]) - len(seen[of_values])
-        cause = f"with {n} keys, {ahead} of them are read before the values of any: add up a value by its "
-        must(
-            ahead <= 64, cause + "weight as soon as its score is there, and no score has to be kept"
-        )
+        cause = f"with {n} keys, {ahead} of them are read before the values of any: add up a value "
+        cause += "by its weight as soon as its score is there, "
+        must(ahead <= 64, cause + "and no score has to be kept")
 
 
 CHAPTER_20B = (

@@ -39,11 +39,9 @@ def check_next_tile(mine: Any, _model: Any) -> None:
             equal(got, right)
     trips = report.counts.chain_load_rounds
     # Less, the more there is between a copy and the wait for it; as many as tiles, if there's nothing.
-    cause = f"with {_MANY} tiles for a block, a thread waits for memory {trips} times: let the copies be "
-    cause += (
-        "asynchronous, by `__pipeline_memcpy_async`, and compute between a copy and the wait for it"
-    )
-    must(trips < 0.95 * _MANY, cause)
+    cause = f"with {_MANY} tiles for a block, a thread waits for memory {trips} times: let copies "
+    cause += "be asynchronous, by `__pipeline_memcpy_async`, "
+    must(trips < 0.95 * _MANY, cause + "and compute between a copy and its wait")
 
 
 def check_ring(mine: Any, model: Any) -> None:

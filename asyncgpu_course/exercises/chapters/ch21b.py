@@ -38,8 +38,7 @@ def check_meanwhile(mine: Any, _model: Any) -> None:
 
 def _met_once(times: int) -> None:
     cause = f"the block meets {times} times at a `__syncthreads()`, and once, behind `init`, "
-    cause += "is enough"
-    must(times <= 1, cause)
+    must(times <= 1, cause + "is enough")
 
 
 def check_handover(mine: Any, _model: Any) -> None:
@@ -57,28 +56,22 @@ def check_handover(mine: Any, _model: Any) -> None:
     _passes_through(seen[_MANY], _MANY, 2 * _MANY)
     # Phases count as barriers, and each turn has one of `full` and one of `empty`.
     more = seen[_MANY].barriers - seen[0].barriers - 2 * _MANY
-    complaint = (
-        f"with {_MANY} turns, there are {more} phases or meetings of the block too many: in a "
-    )
-    must(more <= 0, complaint + "turn, one phase of `full` and one of `empty` are enough")
+    cause = f"with {_MANY} turns, there are {more} phases or meetings of the block too many: "
+    must(more <= 0, cause + "in a turn, one phase of `full` and one of `empty` are enough")
     run, given = watched(kernel, [5, x], (32,), 64)
     places = [s for s in run.steps if s.array not in given and run.sizes[s.array] != _WORD]
     filled = [(1 if s.write else -1) * len(s.threads) for s in places]
     most = int(np.cumsum(filled).max()) // 32
-    cause = (
-        f"warp 0 is never more than {count(most, 'packet')} ahead of warp 1, and two places are "
-    )
-    must(most > 1, cause + "room for two: wait only for the place that the next one goes to")
+    cause = f"warp 0 is never more than {count(most, 'packet')} ahead of warp 1, and two places "
+    must(most > 1, cause + "are room for two: wait only for the place that the next one goes to")
 
 
 def _passes_through(counts: Any, packets: int, least: int) -> None:
-    complaint = f"the warps read x {counts.global_load_requests} times, and {packets} are enough: who takes "
-    must(counts.global_load_requests <= packets, complaint + "should read shared memory instead")
-    complaint = (
-        f"the warps use shared memory {counts.shared_requests} times, and at least {least} are "
-    )
-    complaint += "needed: who brings writes each packet there, and who takes reads it"
-    must(counts.shared_requests >= least, complaint)
+    loads, uses = counts.global_load_requests, counts.shared_requests
+    cause = f"the warps read x {loads} times, and {packets} are enough: "
+    must(loads <= packets, cause + "who takes should read shared memory instead")
+    cause = f"the warps use shared memory {uses} times, and at least {least} are needed: "
+    must(uses >= least, cause + "who brings writes each packet there, and who takes reads it")
 
 
 def check_bring(mine: Any, _model: Any) -> None:

@@ -115,7 +115,7 @@ def looked_at(
     return got, seen[kernel.name]
 
 
-def watched(
+def accesses_of(
     kernel: agt.Kernel, args: Sequence[Any], shape: ResultShape, *block: int
 ) -> tuple[Watched, list[str]]:
     """All accesses of a launch of one block, in order; and the names of the arrays that the kernel is given.

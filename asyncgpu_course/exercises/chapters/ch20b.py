@@ -13,10 +13,10 @@ from asyncgpu_course.checks.rejection import case, must
 from asyncgpu_course.checks.results import (
     UNWRITTEN,
     CheckedArray,
+    accesses_of,
     as_kernel,
     equal,
     looked_at,
-    watched,
 )
 from asyncgpu_course.checks.sandbox import observe
 from asyncgpu_course.exercises.chapters.ch20 import multiplied
@@ -58,7 +58,7 @@ def check_one_barrier(mine: Any, _model: Any) -> None:
 
 def _asks_ahead(kernel: agt.Kernel, n: int = 64) -> None:
     """The next step's numbers are asked for before this one's are multiplied, and put down afterwards."""
-    run, arrays = watched(kernel, [n, *np.zeros((2, n, n), np.float32)], (n, n), 16, 16)
+    run, arrays = accesses_of(kernel, [n, *np.zeros((2, n, n), np.float32)], (n, n), 16, 16)
     copied = any("memcpy_async" in step.name for step in steps(kernel.source, kernel.name))
     used = [len(at.threads) * (at.array not in arrays) for at in run.steps]
     done, put = (  # how many steps' numbers have been read from tiles, and put there
@@ -150,7 +150,7 @@ def check_attend(mine: Any, _model: Any) -> None:
         asked, most = report.counts.global_load_requests, 3 * (2 * n + 1)
         cause = f"3 queries and {n} keys took {asked} loads of a warp, and {most} are enough: "
         must(asked <= most, cause + "read each key and each value once, in one loop")
-    run, (_, of_keys, of_values, _) = watched(kernel, given, (3, _WARP), _WARP)
+    run, (_, of_keys, of_values, _) = accesses_of(kernel, given, (3, _WARP), _WARP)
     seen: dict[str, set[int]] = {of_keys: set(), of_values: set()}
     for at in run.steps:
         seen.get(at.array, set()).update((at.elements // _WARP).tolist())

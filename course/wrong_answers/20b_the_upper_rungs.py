@@ -254,7 +254,7 @@ extern "C" __global__ void rows(int n, const float* x, float* y)
 # + top = fmaxf(top, 0.0f);
 
 
-# %% id=20b-fused cause="leave them in the registers where they are"
+# %% id=20b-fused cause="leave them in registers, where they are"
 # - float sum = 0.0f;
 # + __shared__ float scores[128];
 # + for (int j = 0; j < 4; j++) scores[j * 32 + lane] = score[j];

@@ -363,3 +363,8 @@ def ask(desk, visitor):
 # - if visitor is None or visitor.over or visitor.gone:
 # + last_of_another = tokens[slot] < 0 and visitor and visitor.heard == 0
 # + if visitor is None or visitor.over or visitor.gone or last_of_another:
+
+
+# %% id=19-ahead cause="it's right, but it takes 180975 µs: get below 120,000 µs"
+# - if len(under_way) < 2:
+# + if len(under_way) < 2 and room.count < 8:

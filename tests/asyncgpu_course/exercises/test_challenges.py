@@ -15,6 +15,10 @@ from asyncgpu_course.exercises.answers import model
 from asyncgpu_course.exercises.chapters import EXERCISES
 from asyncgpu_course.exercises.chapters.ch02b import _pipeline as chunked  # pyright: ignore - what it runs
 from asyncgpu_course.exercises.chapters.ch08b import served
+from asyncgpu_course.exercises.chapters.ch19 import _GOAL_US as GOAL_US  # pyright: ignore - as above
+from asyncgpu_course.exercises.chapters.ch19 import _GPU_US as GPU_US  # pyright: ignore - as above
+from asyncgpu_course.exercises.chapters.ch19 import _served as served_ahead  # pyright: ignore - as above
+from asyncgpu_course.serving import RoomClock, people
 from tests.tools import tool as load
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -112,6 +116,24 @@ def test_the_times_on_the_page_of_the_search() -> None:
     page = (ROOT / "course/14_gallery.py").read_text("utf-8")
     (said,) = re.findall(r"takes (\d+) µs in the check. Get below (\d+). \(Ours takes (\d+)", page)
     holds("14-search", "14_gallery.py", *said)
+
+
+def test_the_times_on_the_page_of_many_people() -> None:
+    """The starter isn't ahead, which is what it's told, so its time is one of the check's room."""
+    cells = load("build_notebooks").chapter(ROOT / "course/19_many_people.py")[0]
+    kinds = {(cell.id, cell.only): cell.text for cell in cells}
+    exec(kinds["19-ahead", "starter"], names := {"agt": agt})
+    own, took = model(EXERCISES["19-ahead"]), list[float]()
+    for answer in (names["ahead"], own):
+        visitors, clock = people(), RoomClock()
+        served_ahead(answer, 8, visitors, python=20.0, clock=clock)
+        took.append(clock.us)
+    least = sum(visitor.last for visitor in people()) / 8 * GPU_US
+    assert EXERCISES["19-ahead"].check(own, own) == took[1]
+    assert took[1] < GOAL_US < took[0]
+    page = " ".join(kinds["exercise-ahead", None].split())
+    assert f"takes {took[0]:,.0f} µs: **get below {GOAL_US:,.0f}**" in page
+    assert f"Ours takes {took[1]:,.0f}, and the GPU alone needs {least:,.0f}" in page
 
 
 def test_the_slow_server_shows_its_last_defect_when_the_others_are_gone() -> None:

@@ -9,7 +9,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 50 minutes, and 65 for the second sitting, on another day. The encore takes 10 more |
+# | Time | 55 minutes, and 65 for the second sitting, on another day. The encore takes 10 more |
 # | You need | asynchronous generators from [06_await](06_await.ipynb), and [18_token_by_token](18_token_by_token.ipynb). The second sitting needs events ([02](02_streams_and_events.ipynb)), pinned memory ([02b](02b_copies_and_chunks.ipynb)) and graphs ([09](09_cuda_graphs.ipynb)), the encore [11b](11b_without_a_barrier.ipynb). You do not need a GPU |
 # | Device | the first cell of code says which one is in use |
 

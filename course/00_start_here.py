@@ -48,11 +48,14 @@ slow.plot(
 # %% id=two-runs-check tags=asserts
 assert round(slow.metrics().makespan) == 729
 assert len(slow.device_spans) == 12
+(only_wait,) = [span for span in slow if span.kind == "wait"]
+assert only_wait.start >= max(span.end for span in slow if span.kind == "call")
+assert not [span for span in slow if span.kind == "work"]
 
 # %% [markdown] id=two-runs-read
 # The quick program makes just as many calls, 16, for the same twelve pieces of work. (A µs is a millionth of a second.) Its picture comes near the end of the page, after three clues.
 #
-# Write your bet in place of the three dots, as in `guess("00-riddle", "gaps")`, and run the cell. Wrong guesses are welcome: we remember an answer best when it has just surprised us. (This bet is settled near the end. All others are settled right below the question, by a cell that's folded to a thin bar. <kbd>Shift</kbd>+<kbd>Enter</kbd> runs it like any other.)
+# Write your bet in place of the three dots, as in `guess("00-riddle", "gaps")`, and run the cell. Wrong guesses are welcome: we remember an answer best when it has just surprised us. (This bet is settled near the end. All others are settled right below the question, by a cell that's folded to a thin bar.)
 
 # %% id=00-riddle guess
 # What does the quick program do that the slow one doesn't?
@@ -132,7 +135,7 @@ hang_up(what_went_to_the_device=x, what_came_back=on_the_device(twice, x))
 # %% [markdown] id=describe
 # ## There and back
 #
-# The thin bar above ran your kernel. Now we do it ourselves. The device can't see NumPy's memory. So the numbers travel there, and the result travels back:
+# `on_the_device`, from the thin bar above, ran your kernel. Now we do it ourselves. The device can't see NumPy's memory. So the numbers travel there, and the result travels back:
 
 # %% id=first-operation
 def doubled(x):
@@ -157,6 +160,8 @@ bright = await another  # an operation that's never run would warn
 # ## Where the time goes
 #
 # `await op` runs the operation and pauses until the result is there. Only the code that says `await` pauses. Python's **event loop** gets on with other things meanwhile. (Functions with an `await` begin with `async def`. Notebook cells needn't.)
+#
+# `recorded(op)`, from the next thin bar, awaits `op` and returns its *trace*, a diary that our pictures are drawn from, and its result.
 
 # %% id=stopwatch tags=helpers
 def stopwatch(trace):
@@ -201,7 +206,7 @@ assert max(s.end for s in paused.device_spans) > max(s.end for s in paused if s.
 #
 # The lane with the long bars is a **stream**, a queue that the device works through piece by piece. The long bars are the copies, and the sliver between them is your kernel. It moves twice as many numbers as a copy and is done in 6 µs, while a copy takes 148. The road between the two computers is narrow: it carries 54 GB a second. The kernel's numbers stay on the device, where they move at about 2,500.
 #
-# The top lane is Python, with six calls: one for each piece, and two for room in memory. After 46 µs it has asked for everything, even for a copy that begins at 178. Then it pauses. The pause ends a little late: the device was done after 325 µs, but the event loop takes another 24 to notice and to wake up the code that paused. (It needs Python for that. While a job keeps Python busy, it can't.) The stopwatch runs until then.
+# The top lane is Python, with six calls: one for each piece, and two for room in memory. After 46 µs it has asked for everything, even for a copy that begins at 178. Then it pauses, until the thin line at 349. That's a little late: the device was done after 325 µs, but the event loop takes another 24 to notice and to wake up the code that paused. (It needs Python for that. While a job keeps Python busy, it can't.) The stopwatch runs until then.
 #
 # **First clue:** go back to the first picture. The two programs are about 230 µs apart. If the slow one's four slivers ran at the same time, that would save at most 11 µs. Its gaps add up to 50. Neither is enough: cross off `kernels` and `gaps`.
 
@@ -220,7 +225,7 @@ if device.simulated:
 # %% [markdown] id=meanwhile
 # ## Python has things to do
 #
-# Suppose that Python has a job of its own: `agt.work(300)` keeps it busy for 300 µs. First we run the operation with `sync()`, which means *run it, and come back when it's done*. (`agt.record()` keeps a diary of what happens in its block, a *trace*. Our pictures are drawn from that.)
+# Suppose that Python has a job of its own: `agt.work(300)` keeps it busy for 300 µs. First we run the operation with `sync()`, which means *run it, and come back when it's done*. (`agt.record()` keeps the trace of its block.)
 
 # %% id=blocking-run
 with agt.record() as blocking:
@@ -239,7 +244,7 @@ if device.simulated:  # a GPU's clock agrees with Python's to a few µs only
     assert blocking.overlap_between("Python's own job", blocking.device_spans) == 0
 
 # %% [markdown] id=meanwhile-read
-# The dotted bar is a wait. Python is *blocked* there: nothing else in Python gets a turn, and so the job has to come last. Let's do it *while* we wait. It takes four lines:
+# The dotted bar is a wait, which isn't a pause. In a pause, Python is free for others. In a wait it's *blocked*: nothing else gets a turn, so the job has to come last. Let's do it *while* we wait. It takes four lines:
 #
 # ```python
 # task = agt.spawn(doubled(x))    # make a task of it
@@ -279,7 +284,7 @@ reveal("00-meanwhile", f"{after:.0f}", picture, before=before)
 # %% [markdown] id=forgotten
 # ### The line that looks useless
 #
-# **Second clue:** with a task, is the device done any sooner? It isn't. If we gain, then only because Python's job fits into the wait, and in the riddle Python has no job. Cross off `python`.
+# **Second clue:** in the first picture, Python waits only once, after its last call. By then the device has all its work, and Python has no job that it could do meanwhile. So waiting costs nothing there. Cross off `python`.
 #
 # One of the four lines looks useless: `sleep(0)`. Sooner or later everybody forgets it, so let's do it now, while it costs nothing.
 
@@ -326,7 +331,7 @@ if device.simulated:
 # %% [markdown] id=exercises
 # ## Your turn: make the slow one quick
 #
-# Four pictures are too dark, and `ops` has an operation for each. The program below awaits one after the other: in, compute, out, and only then the next. So three of its four streams never have work. Rewrite it so that all four are under way at the same time, without blocking Python, and return the four results in order. (There's a pool of four streams, and each operation that begins gets the next one.)
+# Four pictures are too dark, and `ops` has an operation for each. The program below awaits one after the other: in, compute, out, and only then the next. So at any moment, three of its four streams are empty. Rewrite it so that all four are under way at the same time, without blocking Python, and return the four results in order. (There's a pool of four streams, and each operation that begins gets the next one.)
 #
 # Change the cell, and run it and the `check` below. Stuck? `hint("00-develop")` in a cell of your own helps a little more each time. Once you've tried, `solution("00-develop")` shows you one way.
 
@@ -468,7 +473,7 @@ assert long - worked[0] > short - worked[1] + beside_us + 30  # and there are fe
 #
 # Here are our four pictures once more, and Python has a job meanwhile. Drag a slider, and the program runs anew: `job` is how long the job takes, in µs, and `streams` is how many queues there are. (If you see no slider here, change the numbers in the cell: it draws the first of each.)
 #
-# Two things are worth finding out. How many streams do you really need? And how long may the job be before it costs you anything, with one stream, and with four? (You should find that two streams do nearly as well as four, and that a job is free for as long as the device is still at work behind it: some 1,000 µs with one stream, and 480 with four.)
+# Two things are worth finding out. How many streams do you really need? And how long may the job be before it costs you anything, with one stream, and with four? (You should find that two streams do nearly as well as four, and that a job is free up to some 1,000 µs with one stream, and 490 with four: it has to fit in beside the device's work, with the waking of three tasks, 24 µs each.)
 
 # %% id=four-pictures tags=helpers
 from asyncgpu_course import drag
@@ -486,11 +491,11 @@ await drag(four_pictures, job=range(0, 1201, 20), streams=range(1, 5))
 # %% id=drag-check tags=asserts
 if device.simulated:
     took = {}
-    for job_us, streams in [(0, 1), (1000, 1), (1020, 1), (0, 2), (0, 4), (480, 4), (500, 4)]:
+    for job_us, streams in [(0, 1), (1000, 1), (1020, 1), (0, 2), (0, 4), (490, 4), (500, 4)]:
         run = await four_pictures(job_us, streams)
         took[job_us, streams] = round(run.metrics().makespan)
     assert took[0, 1] == took[1000, 1] < took[1020, 1]
-    assert took[0, 4] == took[480, 4] < took[500, 4]
+    assert took[0, 4] == took[490, 4] < took[500, 4]
     assert took[0, 2] < 1.03 * took[0, 4]
 
 # %% [markdown] id=challenge
@@ -571,12 +576,12 @@ progress("00")
 #
 # Six books, and you can stop after each:
 #
-# - *One GPU, driven from Python* (00 to 07): [00](00_start_here.ipynb) [01](01_sync_kernels.ipynb) [02](02_streams_and_events.ipynb) [02b](02b_copies_and_chunks.ipynb) [02c](02c_tiles.ipynb) [03](03_lazy_operations.ipynb) [04](04_combinators.ipynb) [04b](04b_sharing_and_owning.ipynb) [05](05_scheduling.ipynb) [06](06_await.ipynb) [07](07_async_mlp.ipynb)
-# - *Where the time goes* (08 to 10): [08](08_profiling.ipynb) [08b](08b_detective.ipynb) [09](09_cuda_graphs.ipynb) [10](10_build_it_yourself.ipynb)
-# - *The GPU decides* (11 to 14): [11](11_the_gpu_decides.ipynb) [11b](11b_without_a_barrier.ipynb) [12](12_async_inside_a_kernel.ipynb) [13](13_hostcalls.ipynb) [13b](13b_await_the_host.ipynb) [14](14_gallery.ipynb) [14b](14b_more_rooms.ipynb)
-# - *More than one GPU* (15 to 16): [15](15_several_gpus.ipynb) [16](16_several_machines.ipynb)
-# - *A language model of your own* (17 to 19): [17](17_teach_it_something.ipynb) [18](18_token_by_token.ipynb) [19](19_many_people.ipynb)
-# - *Inside one SM* (20 to 21): [20](20_the_ladder.ipynb) [20b](20b_the_upper_rungs.ipynb) [21](21_inside_one_sm.ipynb) [21b](21b_meet_in_phases.ipynb)
+# - *One GPU, driven from Python* (00 to 07): [00 start here](00_start_here.ipynb), [01 kernels](01_sync_kernels.ipynb), [02 streams](02_streams_and_events.ipynb), [02b chunks](02b_copies_and_chunks.ipynb), [02c tiles](02c_tiles.ipynb), [03 laziness](03_lazy_operations.ipynb), [04 combinators](04_combinators.ipynb), [04b sharing](04b_sharing_and_owning.ipynb), [05 scheduling](05_scheduling.ipynb), [06 await](06_await.ipynb), [07 a network](07_async_mlp.ipynb)
+# - *Where the time goes* (08 to 10): [08 profiling](08_profiling.ipynb), [08b detective](08b_detective.ipynb), [09 graphs](09_cuda_graphs.ipynb), [10 build it yourself](10_build_it_yourself.ipynb)
+# - *The GPU decides* (11 to 14): [11 loops](11_the_gpu_decides.ipynb), [11b no barrier](11b_without_a_barrier.ipynb), [12 futures](12_async_inside_a_kernel.ipynb), [13 hostcalls](13_hostcalls.ipynb), [13b awaiting them](13b_await_the_host.ipynb), [14 gallery](14_gallery.ipynb), [14b more rooms](14b_more_rooms.ipynb)
+# - *More than one GPU* (15 to 16): [15 GPUs](15_several_gpus.ipynb), [16 machines](16_several_machines.ipynb)
+# - *A language model of your own* (17 to 19): [17 training](17_teach_it_something.ipynb), [18 tokens](18_token_by_token.ipynb), [19 serving](19_many_people.ipynb)
+# - *Inside one SM* (20 to 21): [20 the ladder](20_the_ladder.ipynb), [20b upper rungs](20b_the_upper_rungs.ipynb), [21 memory](21_inside_one_sm.ipynb), [21b phases](21b_meet_in_phases.ipynb)
 #
 # In a hurry? Take 01, 02, 03, 04, 06 and 07. The [glossary](../docs/glossary.md) lists the names used elsewhere.
 #
@@ -630,7 +635,7 @@ reveal("00-gain", f"{real:.0f}", picture, waiting=waiting, gone=measured - real)
 # The wait is gone, and the job has moved to the left by nearly as much.
 
 # %% id=00-gain told truth=498
-# In the model, `sync` waits for 136 µs, and on the H200 for only {waiting:.0f}, of which {gone:.0f} are gone. (The recording ends before the waking up, which still costs some of them.)
+# In the model, `sync` waits for 136 µs, and on the H200 for only {waiting:.0f}. A task can't save more than that, and it saved {gone:.0f}. (Then Python has to wake up, which isn't in the recording, and takes some of it back.)
 #
 # The device isn't to blame: a copy takes 78 µs on the H200, and 79 in the model. The six calls take 58 µs instead of 46. But *between* them lie 104 µs, in which Python gets from one to the next, and in the model next to nothing. Before the `d2h`, even the device waits for Python.
 #

@@ -7,7 +7,7 @@
 #
 # **What does it take to have four batches at work at once?**
 #
-# After this page you can see in a timeline what keeps batches from overlapping, and start a whole network with a single call.
+# After this page you can see in a timeline what keeps batches from overlapping, and start a whole network with one call.
 #
 # | | |
 # |---|---|
@@ -17,6 +17,7 @@
 # %% id=setup
 import asyncio
 from itertools import pairwise
+from timeit import timeit
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -80,7 +81,7 @@ if device.simulated:
 #
 # A real MLP has another ReLU between the products. Without it, two layers are really one. We're here for the pipeline, so let's not tell anybody.
 #
-# The weights were trained to answer one question: *is it a 3?* If the score is above a threshold, it is. In NumPy, the network is one line:
+# The weights were trained to answer one question: *is it a 3?* In NumPy, the network is one line:
 
 # %% id=show-pictures tags=helpers
 def show(pictures, scores):
@@ -133,7 +134,7 @@ def relu(output):
 
 
 # %% [markdown] id=stage-gemm-read
-# A launch yields all its arrays, and `.output()` picks the one that it wrote. `relu` gets one partition twice, which is safe, because each thread touches only its own element.
+# `relu` gets one partition twice, which is safe, because each thread touches only its own element.
 
 # %% [markdown] id=chain-text
 # ## One batch is one operation
@@ -343,7 +344,7 @@ if device.simulated:
 #
 # 1. `asyncio.gather` makes a task of each operation.
 # 2. At its first turn, a task gets one of four streams from the default policy, hands *all* its work to it, and pauses.
-# 3. The event loop wakes every task whose stream is through. That takes Python some 25 µs each, and only then do they go on.
+# 3. The event loop wakes every task whose stream is through. That takes Python some 25 µs each, and only when all of these are awake does the first go on.
 #
 # Four batches, four streams, and nobody waits for anybody. That should do it.
 
@@ -434,7 +435,7 @@ agt.compare_timelines(
 # %% [markdown] id=pace-read
 # So batches hardly overlap unless their length is greater than the pace, and even then only if the device has room.
 #
-# A real H200 is no better off: of four larger batches, each with 63 µs of work, no two ran at the same time.
+# A real H200 is no better off: of four larger batches, each with 63 µs of work, no two overlapped.
 
 # %% id=check-four tags=asserts
 h200 = agt.Trace.load_recording("07_async_mlp")
@@ -457,7 +458,7 @@ if device.simulated:
 #
 # | | |
 # |---|---|
-# | `op.prepare()` | allocates once, because a graph can't. So all launches use the same arrays |
+# | `op.prepare()` | allocates once, as a graph writes down addresses. So all launches use the same arrays |
 # | `.launch()` | what was prepared, as an operation |
 # | `op.graph_on(stream)` | writes down the calls of `op`, and runs none |
 #
@@ -500,7 +501,7 @@ def capture(ops, stream):
 check("07-capture", capture)
 
 # %% [markdown] id=graph-text
-# Now your chain, weights and graph together. You may bet again; if you leave the dots, your first bet stands. Deep breath.
+# Now your chain, weights and graph together. You may bet again. Leave the dots, and your first bet stands.
 
 # %% id=graph-bet
 guess("07-summit", ...)
@@ -544,7 +545,7 @@ print(f"Call by call, Python has one result after {of_one:.0f} µs.")
 print(f"From the graph it has all four after {of_four:.0f}.")
 
 # %% [markdown] id=graph-read
-# With the graph, Python has all four results before the plain loop has half of its *first*. And the price? Preparing and writing down takes over 700 µs, so the graph pays from the third run on.
+# And the price? Preparing and writing down takes over 700 µs, so the graph pays from the third run on.
 
 # %% id=check-graph tags=asserts
 assert np.allclose(scores, expected, atol=1e-3)
@@ -675,7 +676,7 @@ assert quality.accuracy > 0.95 > quality.baseline
 #
 # With one graph, Python is out of the way, and 56 pieces of work are left. Do you need them all?
 #
-# `race(mlp, batches, w0, w1)` prepares whatever it likes and returns an `async def` function `go`. Only `go()` counts, from its first call to its last end (NumPy before that is free), and it returns the eight results in order, which then belong to the caller. Before each run, the pinned arrays get new numbers. Any kernel, stream and trick is allowed, as long as the device does the work and Python never blocks (so no `sync`, and no `synchronize`).
+# `race(mlp, batches, w0, w1)` prepares whatever it likes and returns an `async def` function `go`. Only `go()` counts, from its first call to its last end (NumPy before that is free), and it returns the eight results in order, which then belong to the caller. Before each run, the pinned arrays get new numbers. Any kernel, stream and trick is allowed, as long as the device does the work and Python never blocks (no `sync`, no `synchronize`).
 
 
 # %% id=07-race starter
@@ -692,7 +693,7 @@ def race(mlp, batches, w0, w1):
     graph = mlp(every, w0, w1).prepare().launch().graph_on(agt.create_stream())
 
     async def go():
-        every[:] = np.concatenate(batches)
+        np.concatenate(batches, out=every)
         scores = await graph.launch()
         return list(scores.reshape(8, 64).copy())
 
@@ -773,7 +774,7 @@ if device.simulated:
     assert lap.metrics().makespan < 45
 
 # %% [markdown] id=view-why
-# In our race, the device does eight batches on *one* stream in 38 µs, and it took 39 for four on four streams. How can twice the work take less? A GEMM of 512 rows is as quick as one of 64, because the device has room, and one long copy takes less than half the time of four short ones. So the best way to have eight batches overlap is to make one of them. Streams are for work that you can't put together.
+# Our race does eight batches on *one* stream in 38 µs. Four on four streams took 39. How can twice the work take less? A GEMM of 512 rows is as quick as one of 64, because the device has room, and one long copy takes less than half the time of four short ones. Only the `matvec` takes twice as long: each of its two blocks reads 256 rows through one SM, instead of 64. So the best way to have eight batches overlap is to make one of them, if that's cheap. (It isn't in the 38: see below.) Streams are for work that you can't put together.
 #
 # Let your drawings, and a face, join the digits on their way through your race. Can you draw a 0 that it doesn't take for a 3?
 
@@ -794,6 +795,8 @@ answers = (await go())[7]
 show(eight[7][-8:], answers[-8:])
 taken = ["a 3" if score > digits.threshold else "no 3" for score in answers[-3:]]
 print(f"The race looks at 512 pictures in {us[2]} µs. Yours are:", *taken)
+joining = timeit(lambda: np.concatenate(eight), number=200) / 200 * 1e6
+print(f"Joining them, before that, takes NumPy {joining:.0f} µs on this computer.")
 
 # %% id=check-yours tags=asserts
 due = np.maximum(mine @ digits.w0 @ digits.w1, 0)
@@ -803,7 +806,7 @@ eight[7][:] = digits.batches[3]  # the cells above may run again
 # %% [markdown] id=whole
 # ## The whole program
 #
-# That's the page in one piece, in order. It starts the batches as tasks, as the Rust program `async_mlp` of cuda-oxide does, which this page rebuilds.
+# That's the page in one piece, in order: first with tasks, as in the Rust program `async_mlp` of cuda-oxide, which this page rebuilds (with that program's numbers instead of digits), and then with one call.
 
 
 # %% id=program
@@ -844,17 +847,20 @@ async def program(inputs):
     counts.append(w0.share_count)
     results = [await task for task in tasks]
     counts.append(w0.share_count)
-    for i, result in enumerate(results):
+    arms = [mlp(agt.pin(x), w0, w1).prepare().launch() for x in inputs.batches]
+    graph = agt.overlap(*arms).graph_on(agt.create_stream())
+    again = await graph.launch()
+    for i, result in enumerate(again):
         ok = "[ReLU OK]" if min(result) >= 0 else "[ReLU FAILED]"
         first = f"{result.size} elements, first 8 = {result[:8].round(5)}"
         print(f"Batch {i}: {first} {ok}")
-    return results, counts
+    return results, again, counts
 
 # %% id=07-handles guess
-# It counts the handles of `w0` three times: before the tasks, when they've been spawned, and at the end. Type three numbers.
+# It counts the handles of `w0` three times: before the tasks, when they've been spawned, and when they're done. Type three numbers.
 
 # %% id=07-handles reveal
-results, counts = await program(agt.data.seed_inputs(dim=64, batches=4))
+results, again, counts = await program(agt.data.seed_inputs(dim=64, batches=4))
 reveal("07-handles", counts)
 
 # %% id=07-handles told truth="1 5 1"
@@ -876,18 +882,18 @@ reveal("07-handles", counts)
 # Batch 2: 64 elements, first 8 = [0.0, 0.00108, 0.00244, 0.0025, 0.00035000034, 0.0, 0.0, 0.0] [ReLU OK]
 # Batch 3: 64 elements, first 8 = [0.00244, 0.0025, 0.00035000034, 0.0, 0.0, 0.0, 0.0014999998, 0.0020799995] [ReLU OK]
 # Timeline (simulated clock: modelled, not measured):
-#   The same work, 9.3 times as fast: graph, 39.3 µs instead of 366.4
-#                              makespan  device busy           overlap  speed-up
-#   one after the other        366.4 µs          19%      0.0 µs    0%      1.00
-#   one stream                 358.1 µs          19%      0.0 µs    0%      1.02
-#   four streams               355.2 µs          20%      0.0 µs    0%      1.03
-#   prepared                   121.3 µs          56%      1.4 µs    2%      3.02
-#   graph                       39.3 µs          83%     20.2 µs   62%      9.33
+#   The same work, 9.3 times as fast: graph, 39.3 µs instead of 363.5
+#                           device done  device busy           overlap  speed-up
+#   one after the other        363.5 µs          19%      0.0 µs    0%      1.00
+#   one stream                 355.2 µs          20%      0.0 µs    0%      1.02
+#   four streams               355.2 µs          20%      0.0 µs    0%      1.02
+#   prepared                   121.3 µs          56%      1.4 µs    2%      3.00
+#   graph                       39.3 µs          83%     20.2 µs   62%      9.26
 #   A device that is busy for less than half of the time waits for Python: no stream helps.
 # SUCCESS: All batches completed.
 # ```
 #
-# Try `--input digits`, `--how graph` or `--plot graph.svg`.
+# These times end with the device's work, as in *The view*. Try `--input digits`, `--how graph` or `--plot graph.svg`.
 
 # %% [markdown] id=real
 # It's a toy, but with the structure of the real thing:
@@ -903,6 +909,7 @@ reveal("07-handles", counts)
 
 # %% id=check-program tags=asserts
 assert counts == [1, 5, 1]
+assert np.array_equal(results, again)
 printed = [[0.00208, 0], [0, 0], [0, 0.00108], [0.00244, 0.0025]]  # as async_mlp prints them
 assert np.allclose([result[:2] for result in results], printed, atol=5e-7)
 
@@ -913,7 +920,7 @@ assert np.allclose([result[:2] for result in results], printed, atol=5e-7)
 # - Batches overlap if you start all of them before you wait for one, if each keeps the device busy for longer than Python needs to start the next one, and if the device has room.
 # - If the work comes in small pieces, make fewer calls. A graph starts everything with one. And what you can put together into one large batch needs no streams.
 #
-# New words are in the [glossary](../docs/glossary.md), common slips on the page of [misconceptions](../docs/misconceptions.md).
+# New words are in the [glossary](../docs/glossary.md), common slips in the [misconceptions](../docs/misconceptions.md).
 #
 # Below are a second sitting, in which a batch is urgent, and an encore for two GPUs. **Next:** [08_profiling.ipynb](08_profiling.ipynb), about programs that ought to be faster.
 
@@ -930,7 +937,13 @@ progress("07")
 #
 # Until now the device had room to spare. Let's give it more to do, and see what it runs out of.
 #
-# But first, the small print. You've had the graph's results after 42 µs, with `sync_on`, which used the same stream each time. `sync` takes the next of four streams. But all launches use the same arrays, so this one has to wait for the last, on another stream, and Python needs more calls to say so. With our `capture` there are ten, and it's 84 µs. And `await` also has to wake somebody up:
+# But first, the small print. All launches of a graph use the same arrays. So each has to wait for the last, and if that was on another stream, Python needs more calls to say so. With our `capture` there are ten. And `await` also has to wake somebody up:
+#
+# | our graph, with | stream | Python has the results after |
+# |---|---|---|
+# | `sync_on(stream)` | always the same | 42 µs |
+# | `sync` | the next of four | 84 µs |
+# | `await` | the next of four | see below |
 
 # %% id=small-print-run
 begin = device.now()
@@ -944,7 +957,7 @@ print(
     f"Until four tasks have all results: {as_tasks:.0f} µs, and with one graph: "
     f"{as_one:.0f}."
 )
-print("(Measured on a real H200: 415 and 88 µs, the graph once more on one stream.)")
+print("(Measured on a real H200, four tasks: 415 µs.)")
 
 # %% id=small-print-check tags=asserts
 if device.simulated:
@@ -1018,7 +1031,7 @@ def ready(trace):
 
 
 def with_latency(trace):
-    """Add a bar for each batch, as long as somebody waits for it."""
+    """Add a bar for each batch, until it's back on the host. (Its task hears later.)"""
     return trace.with_lane(
         "until ready",
         [(0, us, f"batch {i}: {us:.0f} µs") for i, us in enumerate(ready(trace))],
@@ -1041,7 +1054,7 @@ one_gemm = one_big.find("sgemm_naive")[0].duration
 reveal("07-large", f"{four:.0f}", picture, one=one, gain=gain, single=one_gemm)
 
 # %% id=07-large lesson
-# On four streams the end comes sooner, but nobody has a result until nearly the end. (The short orange bars are the matvecs.)
+# On four streams the end comes sooner, but nobody has a result until nearly the end. (The short orange bars are the matvecs. A thin bar stands for several that have no room, and its height is the part of its time that they take.)
 
 # %% id=07-large told truth=2220
 # One stream takes {one:.0f}, so four are {gain:.2f} times as fast. (On a real H200 we measured 2,209 and 2,927, with CuPy.)

@@ -403,7 +403,7 @@ async def on_both(recipe, batches, weights, devices):
 # %% id=07-race cause="and results of the first came again, with 8 batches, for batch 1, element 3 is 0.00108"
 # - every = agt.pinned((8 * 64, 64))  # eight batches are one large batch
 # + every = agt.pin(np.concatenate(batches))  # once, and never again
-# - every[:] = np.concatenate(batches)
+# - np.concatenate(batches, out=every)
 # - scores = await graph.launch()
 # - return list(scores.reshape(8, 64).copy())
 # + return list((await graph.launch()).reshape(8, 64))

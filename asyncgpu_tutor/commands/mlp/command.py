@@ -78,7 +78,7 @@ async def _program(args: argparse.Namespace, inputs: MlpInputs) -> int:
     traces = {how: outcome.trace for how, outcome in outcomes.items()}
     print(*report.table_lines(traces), sep="\n")
     if args.plot is not None:
-        best = min(hows, key=lambda how: traces[how].metrics().makespan)
+        best = min(hows, key=lambda how: report.until_done(traces[how]).makespan)
         titles = {how: f"Async MLP: {WAYS[how].name}" for how in (hows[0], best)}
         drawn = traces[best].plot(title=titles[best])
         if len(titles) > 1:

@@ -37,7 +37,7 @@ def test_report_has_the_facts_of_the_seed_in_its_order(device: Device, mlp: Comm
         *(rf"Batch {i}: 64 elements, first 8 = \[.*\] \[ReLU OK\]" for i in range(4)),
         r"Timeline \(.*clock",
         rf"The same work, \d+\.\d times as fast: {best}, \d",  # whoever expects a gain sees it first
-        r"makespan +device busy +overlap +speed-up",
+        r"device done +device busy +overlap +speed-up",
         r"one after the other +\d+\.\d µs .* 1\.00\n",
         r"one stream +\d+\.\d µs",
         r"four streams +\d+\.\d µs",

@@ -81,6 +81,14 @@ def test_a_graph_that_is_one_bar_is_not_said_to_overlap_or_not() -> None:
     assert "CUDA events see a graph as one bar" in text
 
 
+def test_each_way_ends_with_the_device_and_not_with_the_wait_of_some() -> None:
+    work = agt.types.Span(0, "kernel", "relu", 0.0, 10.0, "sim:0", stream=1)
+    wait = agt.types.Span(1, "wait", "wait", 5.0, 15.0, "sim:0")
+    traces = {"sequential": agt.Trace([work, wait]), "streams": agt.Trace([work])}
+    rows = table("\n".join(table_lines(traces)))
+    assert rows == {"one after the other": (10.0, 0.0), "four streams": (10.0, 0.0)}
+
+
 @pytest.mark.parametrize("how", ["all", "graph"])
 def test_plot(sim: Device, mlp: Command, tmp_path: Path, how: str) -> None:
     picture = tmp_path / "t.svg"

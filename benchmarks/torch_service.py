@@ -110,9 +110,9 @@ def in_threads(service: Any) -> Any:
     """The same, where threads block instead of the loop's await."""
     pool = ThreadPoolExecutor(2)
 
-    async def answered(rows: Any, *memory: Any) -> Any:
+    async def answered(rows: Any, lane: Any) -> Any:
         def blocking() -> Any:
-            answers = service.enqueue(rows, *memory)
+            answers = service.enqueue(rows, lane)
             service.computing.synchronize()
             return answers
 

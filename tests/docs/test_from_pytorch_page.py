@@ -8,6 +8,7 @@ There a result that is read before its copy is done is an error, so it tells whe
 
 import ast
 import asyncio
+import math
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -22,11 +23,13 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
 from tests.laws.kernels import SCALE, kernel
+from tests.laws.test_failures import faulty
 from tests.tools import blocks, page
 
 SNIPPETS = blocks(page("docs/from_pytorch.md"))
 (OF_THE_WEB,) = (snippet for snippet in SNIPPETS if "starlette" in snippet)
 (OF_THE_SERVICE,) = (snippet for snippet in SNIPPETS if "class Service" in snippet)
+(OF_THREADS,) = (snippet for snippet in SNIPPETS if "class Uncaptured" in snippet)
 SHAPE = (40_000,)
 NEVER_ASKED_FOR = b"the rest of a body that is too long"
 SOON_S = 60.0  # nothing here may hang
@@ -41,7 +44,6 @@ def test_nothing_runs_or_records_where_a_server_imports_the_file() -> None:
     imported = SNIPPETS[: SNIPPETS.index(OF_THE_WEB) + 1]
     top = [statement for snippet in imported for statement in ast.parse(snippet).body]
     guarded = [each for each in top if isinstance(each, ast.If)]
-    assert len(guarded) == 3
     assert {ast.unparse(each.test) for each in guarded} == {"__name__ == '__main__'"}
     defined = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
     at_import = [each for each in top if not isinstance(each, ast.If | defined)]
@@ -50,6 +52,11 @@ def test_nothing_runs_or_records_where_a_server_imports_the_file() -> None:
     assert "model =" in told
     assert "app =" in told
     assert not any(word in told for word in ("asyncio.run", "record", "print", "assert"))
+
+
+def test_the_file_to_download_has_the_listings_of_the_server() -> None:
+    of_the_server = [*SNIPPETS[:2], OF_THE_SERVICE, OF_THE_WEB]
+    assert page("docs/answers.py") == "\n".join(of_the_server)
 
 
 @pytest.mark.gpu
@@ -75,12 +82,17 @@ def test_the_program_runs(cuda: Device, tmp_path: Path, monkeypatch: pytest.Monk
 
 
 # ---------------------------------------------------------------------- PyTorch for CPUs will do
-def test_a_mode_leaks_over_an_await(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_mode_leaks_over_an_await() -> None:
     torch = pytest.importorskip("torch")
-    (leaks,) = (snippet for snippet in SNIPPETS if "def leaks" in snippet)
-    names: dict[str, Any] = {"__name__": "__main__", "asyncio": asyncio, "torch": torch}
-    exec(leaks, names)
-    assert capsys.readouterr().out in blocks(page("docs/from_pytorch.md"), "text")
+
+    async def neighbour() -> bool:
+        return bool(torch.is_inference_mode_enabled())
+
+    async def leaks() -> bool:
+        with torch.inference_mode():
+            return await asyncio.create_task(neighbour())
+
+    assert asyncio.run(leaks())
 
     async def within(mode: Any, turns: int) -> None:
         with mode():
@@ -100,6 +112,16 @@ def test_a_mode_leaks_over_an_await(capsys: pytest.CaptureFixture[str]) -> None:
     assert not torch.is_inference_mode_enabled()
 
 
+def test_a_mode_above_an_async_function_does_nothing() -> None:
+    torch = pytest.importorskip("torch")
+
+    @torch.inference_mode()
+    async def handler() -> bool:
+        return bool(torch.is_inference_mode_enabled())
+
+    assert not asyncio.run(handler())
+
+
 async def test_a_body_becomes_a_tensor() -> None:
     torch = pytest.importorskip("torch")
     pytest.importorskip("starlette")
@@ -109,12 +131,13 @@ async def test_a_body_becomes_a_tensor() -> None:
         asked.append(x)
         return x
 
-    names: dict[str, Any] = {"asyncio": asyncio, "torch": torch, "Unavailable": LookupError}
+    names: dict[str, Any] = {"asyncio": asyncio, "math": math, "torch": torch}
+    names |= {"Unavailable": LookupError, "SHAPE": (2, 512), "DTYPE": torch.int64}
     exec(OF_THE_WEB, names)
     names["app"].state.service = service
-    numbers = np.random.default_rng(3).random(4096, np.float32)
+    numbers = np.random.default_rng(3).integers(0, 2**40, (2, 512))
     assert await post(names["app"], numbers.tobytes()) == (200, best(numbers.argmax()))
-    assert asked[0].dtype == torch.float32
+    assert asked[0].dtype == torch.int64
     assert asked[0].tolist() == numbers.tolist()
 
 
@@ -166,15 +189,21 @@ class Stream:
 
 
 class Graph:
-    """What is called in its capture is called in each replay, unless that is to fail."""
+    """What is called in its capture is called in each replay, unless that is to fail.
+
+    A fault is a fault of the GPU: the replay returns, and waiting for it tells.
+    """
 
     calls: list[Callable[[], Any]]
-    fails = 0
+    fails = faults = 0
 
     def replay(self) -> None:
         if Graph.fails:
             Graph.fails -= 1
             raise RuntimeError("not today")
+        if Graph.faults:
+            Graph.faults -= 1
+            faulty().async_on(current.on.ours)
         for call in self.calls:
             call()
 
@@ -202,13 +231,14 @@ def graph(captured: Graph) -> AbstractContextManager[None]:
     return on_stream(captured)
 
 
-def zeros(*shape: int, pin_memory: bool = False, device: str = "cpu") -> Any:
+def zeros(*shape: int, dtype: Any, pin_memory: bool = False, device: str = "cpu") -> Any:
     assert pin_memory is (device == "cpu")
-    return agt.pin(np.zeros(shape, np.float32)) if pin_memory else OnGpu(shape)
+    return agt.pin(np.zeros(shape, dtype)) if pin_memory else OnGpu(shape)
 
 
 TORCH = SimpleNamespace(
     Size=tuple,
+    Tensor=object,
     float32=np.dtype(np.float32),
     device=str,  # NumPy's arrays say "cpu"
     frombuffer=np.frombuffer,
@@ -248,10 +278,12 @@ class Reached(SimpleNamespace):
         return SimpleNamespace()  # whose patience is set
 
 
-def page_names(listing: str = OF_THE_SERVICE) -> dict[str, Any]:
-    """What the page's listing defines, with the stand-in in place of PyTorch."""
-    names: dict[str, Any] = {"asyncio": asyncio, "torch": TORCH, "agt": Reached(ranges=agt.ranges)}
-    exec(listing, names)
+def page_names(*listings: str) -> dict[str, Any]:
+    """What the page's listings define, with the stand-in in place of PyTorch."""
+    ours = Reached(ranges=agt.ranges, DeviceError=agt.DeviceError)
+    names: dict[str, Any] = {"asyncio": asyncio, "math": math, "torch": TORCH, "agt": ours}
+    for listing in listings or (OF_THE_SERVICE,):
+        exec(listing, names)
     return names
 
 
@@ -357,25 +389,88 @@ async def test_there_is_room_for_so_many(service: Any, names: dict[str, Any]) ->
         assert [float(y[0]) for y in await asyncio.gather(*asked[:3])] == [0.0, 2.0, 4.0]
 
 
-async def test_a_model_that_cannot_be_captured_is_called_in_a_thread(sim: Device) -> None:
-    listing = OF_THE_SERVICE
-    for was, now in (
-        (
-            "with torch.cuda.graph(graph):\n                y = self.model(x)\n",
-            "torch.cuda.synchronize()\n",
-        ),
-        ("graph.replay()", "y = self.model(x)"),
-        ("found = self.enqueue(", "found = await asyncio.to_thread(self.enqueue, "),
-    ):
-        assert listing.count(was) == 1
-        listing = listing.replace(was, now)
-    serving = page_names(listing)["Service"](twice, SHAPE, most=2)
+async def test_who_is_gone_takes_no_row_of_a_batch(service: Any) -> None:
+    serving = service(twice, SHAPE, most=2)
+    batches: list[list[float]] = []
+    enqueue = serving.enqueue
+
+    def enqueued(rows: Any, lane: Any) -> Any:
+        batches.append([float(x[0]) for x in rows])
+        return enqueue(rows, lane)
+
+    serving.enqueue = enqueued
+    asked = [asyncio.ensure_future(serving(request(number))) for number in range(9)]
+    await asyncio.sleep(0)
+    for number in (0, 1, 2, 5, 6, 8):  # also a whole batch of them, at the front and at the end
+        asked[number].cancel()
+    await asyncio.sleep(0)
+    with running(serving):
+        async with asyncio.timeout(SOON_S):
+            await asyncio.wait(asked)
+            late = await serving(request(9))
+    assert [float(asked[number].result()[0]) for number in (3, 4, 7)] == [6.0, 8.0, 14.0]
+    assert batches == [[3.0, 4.0], [7.0], [9.0]]
+    assert float(late[0]) == 18.0
+
+
+async def test_a_fault_of_the_gpu_ends_the_service(service: Any, names: dict[str, Any]) -> None:
+    serving = service(twice, SHAPE, most=2)
+    Graph.faults = 1
+    task = asyncio.ensure_future(serving.run())
+    async with asyncio.timeout(SOON_S):
+        asked = [asyncio.ensure_future(serving(request(number))) for number in range(9)]
+        told = await asyncio.gather(*asked, return_exceptions=True)
+        await asyncio.wait([task])
+    assert isinstance(told[0], agt.DeviceError)
+    assert isinstance(told[-1], names["Unavailable"])
+    assert task.exception() is not None
+    assert serving.closed
+    with pytest.raises(names["Unavailable"], match="has ended"):
+        await asyncio.wait_for(serving(request(1)), SOON_S)
+
+
+@pytest.fixture
+def uncaptured(sim: Device) -> Callable[..., Any]:
+    return page_names(OF_THE_SERVICE, OF_THREADS)["Uncaptured"]
+
+
+async def test_a_model_that_cannot_be_captured_is_called_in_a_thread(uncaptured: Any) -> None:
+    serving = uncaptured(twice, SHAPE, most=2)
     with running(serving):
         answers = await asyncio.gather(*(serving(request(number)) for number in range(5)))
     assert [float(y[-1]) for y in answers] == [0.0, 2.0, 4.0, 6.0, 8.0]
 
 
-async def post(app: Any, *parts: bytes) -> tuple[int, bytes]:
+async def test_the_end_waits_for_what_a_thread_still_enqueues(uncaptured: Any) -> None:
+    serving = uncaptured(twice, SHAPE, most=2)
+    compute, began, goes_on = serving.compute, asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+
+    def computes(lane: Any) -> Any:
+        loop.call_soon_threadsafe(began.set)
+        assert goes_on.wait(SOON_S)
+        return compute(lane)
+
+    serving.compute = computes
+    with running(serving) as task:
+        asked = asyncio.ensure_future(serving(request(3)))
+        await began.wait()
+    for _ in range(2000):  # without the wait it ends after some 140
+        await asyncio.sleep(0)
+    assert not task.done()
+    goes_on.set()
+    async with asyncio.timeout(SOON_S):
+        await asyncio.wait([task, asked])
+    assert task.cancelled()
+    assert serving.computing.ours.done
+    assert str(asked.exception()) == "the service has ended"
+
+
+async def get(app: Any, path: str) -> tuple[int, bytes]:
+    return await post(app, b"", path=path, method="GET")
+
+
+async def post(app: Any, *parts: bytes, path: str = "/", method: str = "POST") -> tuple[int, bytes]:
     """The status and the body of an answer."""
     left, sent = list(parts), list[Any]()
 
@@ -387,7 +482,7 @@ async def post(app: Any, *parts: bytes) -> tuple[int, bytes]:
     async def send(message: Any) -> None:
         sent.append(message)
 
-    scope = {"type": "http", "method": "POST", "path": "/", "headers": [], "query_string": b""}
+    scope = {"type": "http", "method": method, "path": path, "headers": [], "query_string": b""}
     await app(scope, receive, send)
     return sent[0]["status"], sent[1]["body"]
 
@@ -396,11 +491,16 @@ def best(number: Any) -> bytes:
     return b'{"best":%d}' % number
 
 
+def served(names: dict[str, Any]) -> Any:
+    """The page's app, in front of our model."""
+    names |= {"model": twice, "SHAPE": (4096,), "DTYPE": TORCH.float32}
+    exec(OF_THE_WEB, names)
+    return names["app"]
+
+
 async def test_a_browser_gets_its_answer(names: dict[str, Any]) -> None:
     pytest.importorskip("starlette")
-    names["model"] = twice
-    exec(OF_THE_WEB, names)
-    app = names["app"]
+    app = served(names)
     numbers = np.arange(4096, dtype=np.float32) % 2913
     body = numbers.tobytes()
     async with names["lifespan"](app):
@@ -420,3 +520,22 @@ async def test_a_browser_gets_its_answer(names: dict[str, Any]) -> None:
     assert isinstance(left.exception(), names["Unavailable"])
     ended = await asyncio.wait_for(post(app, body), SOON_S)
     assert ended == (503, b'{"error":"the service has ended"}')
+
+
+async def test_a_deadline_and_a_fault_have_their_status(names: dict[str, Any]) -> None:
+    pytest.importorskip("starlette")
+    app = served(names)
+    body = np.ones(4096, np.float32).tobytes()
+    async with names["lifespan"](app):
+        assert await get(app, "/health") == (200, b'{"serves":true}')
+        names["DEADLINE_S"] = 0.0
+        assert (await post(app, body))[0] == 504
+        names["DEADLINE_S"] = SOON_S
+        assert (await post(app, body))[0] == 200
+        Graph.faults = 1
+        with pytest.raises(agt.DeviceError):
+            await post(app, body)
+        for _ in range(50):  # the other lane's turns, and the task group's
+            await asyncio.sleep(0)
+        assert await get(app, "/health") == (503, b'{"serves":false}')
+        assert (await post(app, body))[0] == 503

@@ -116,18 +116,17 @@ def looked_at(
 
 
 def accesses_of(
-    kernel: agt.Kernel, args: Sequence[Any], shape: ResultShape, *block: int
+    kernel: agt.Kernel, args: Sequence[Any], shape: ResultShape, block: tuple[int, int, int]
 ) -> tuple[Watched, list[str]]:
     """All accesses of a launch of one block, in order; and the names of the arrays that the kernel is given.
 
     Its last argument is an output of this shape, as for `looked_at`.
     """
     names = [p.name for p in read_signature(kernel.source, kernel.name).parameters]
-    given = [*args, np.zeros(shape, np.float32)]
+    given: list[Any] = [*args, np.zeros(shape, np.float32)]
     arrays = [n for n, x in zip(names, given, strict=True) if isinstance(x, np.ndarray)]
-    pairs = zip(names, given, strict=True)
-    memories = [memory_of(x, n) if isinstance(x, np.ndarray) else x for n, x in pairs]
-    seen = Watched(kernel.name, kernel.source, (1, 1, 1), (*block, 1, 1)[:3], most=100_000)
+    memories = [memory_of(x, n) if n in arrays else x for n, x in zip(names, given, strict=True)]
+    seen = Watched(kernel.name, kernel.source, (1, 1, 1), block, most=100_000)
     call(seen.run, memories)
     must(not seen.fault, one_line(seen.fault or Exception()))
     return seen, arrays

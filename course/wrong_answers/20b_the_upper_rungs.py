@@ -69,7 +69,7 @@ extern "C" __global__ void rows(int n, const float* x, float* y)
 """)
 
 
-# %% id=20b-rows of=above cause="each number of a row of 1100 was read 1.0 times"
+# %% id=20b-rows of=above cause="each number of a row of 1024 was read 1.0 times"
 # - float top = -3e38f, sum = 0.0f;
 # - for (int i = threadIdx.x; i < n; i += 32) top = fmaxf(top, x[i]);
 # + float top = -3e38f, sum = 0.0f, kept[512];

@@ -58,7 +58,7 @@ def check_handover(mine: Any, _model: Any) -> None:
     more = seen[_MANY].barriers - seen[0].barriers - 2 * _MANY
     cause = f"with {_MANY} turns, there are {more} phases or meetings of the block too many: "
     must(more <= 0, cause + "in a turn, one phase of `full` and one of `empty` are enough")
-    run, given = accesses_of(kernel, [5, x], (32,), 64)
+    run, given = accesses_of(kernel, [5, x], (32,), (64, 1, 1))
     places = [s for s in run.steps if s.array not in given and run.sizes[s.array] != _WORD]
     filled = [(1 if s.write else -1) * len(s.threads) for s in places]
     most = int(np.cumsum(filled).max()) // 32
@@ -87,7 +87,7 @@ def check_bring(mine: Any, _model: Any) -> None:
     must(both, "those who bring should `arrive` at `full`, and the one who takes should wait there")
     _met_once(report.counts.barriers - 1)  # besides the phase
     _passes_through(report.counts, 3, 6)
-    run, _ = accesses_of(kernel, [x], (32,), 128)
+    run, _ = accesses_of(kernel, [x], (32,), (128, 1, 1))
     for step in run.steps:
         if run.sizes[step.array] == _WORD and not step.write:
             who = step.threads.min()

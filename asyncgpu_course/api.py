@@ -91,7 +91,7 @@ def hint(name: str) -> OutcomeWords:
         number = record.hints % len(hints)
         record.hints += 1
     last = number + 1 == len(hints)
-    more = f' That was the last; after an attempt there is `solution("{name}")`.' if last else ""
+    more = f' That was the last one; after an attempt, try `solution("{name}")`.' if last else ""
     return OutcomeWords(f"**Hint {number + 1} of {len(hints)}.** {hints[number]}{more}")
 
 

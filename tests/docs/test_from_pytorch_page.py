@@ -320,12 +320,6 @@ async def test_each_request_gets_its_own_answer_out_of_a_batch(service: Any) -> 
     assert beside  # one is copied while another is computed
 
 
-async def test_one_alone_waits_for_no_other(service: Any) -> None:
-    serving = service(twice, SHAPE)
-    with running(serving):
-        assert float((await serving(request(3)))[0]) == 6.0
-
-
 async def test_what_fails_is_told_to_its_own_batch(service: Any) -> None:
     serving = service(twice, SHAPE, most=2)
     Graph.fails = 1
@@ -405,12 +399,11 @@ async def test_who_is_gone_takes_no_row_of_a_batch(service: Any) -> None:
         asked[number].cancel()
     await asyncio.sleep(0)
     with running(serving):
-        async with asyncio.timeout(SOON_S):
-            await asyncio.wait(asked)
-            late = await serving(request(9))
+        await asyncio.wait(asked, timeout=SOON_S)
+        alone = await serving(request(9))
     assert [float(asked[number].result()[0]) for number in (3, 4, 7)] == [6.0, 8.0, 14.0]
     assert batches == [[3.0, 4.0], [7.0], [9.0]]
-    assert float(late[0]) == 18.0
+    assert float(alone[0]) == 18.0
 
 
 async def test_a_fault_of_the_gpu_ends_the_service(service: Any, names: dict[str, Any]) -> None:
@@ -466,11 +459,7 @@ async def test_the_end_waits_for_what_a_thread_still_enqueues(uncaptured: Any) -
     assert str(asked.exception()) == "the service has ended"
 
 
-async def get(app: Any, path: str) -> tuple[int, bytes]:
-    return await post(app, b"", path=path, method="GET")
-
-
-async def post(app: Any, *parts: bytes, path: str = "/", method: str = "POST") -> tuple[int, bytes]:
+async def post(app: Any, *parts: bytes, path: str = "/", how: str = "POST") -> tuple[int, bytes]:
     """The status and the body of an answer."""
     left, sent = list(parts), list[Any]()
 
@@ -482,7 +471,7 @@ async def post(app: Any, *parts: bytes, path: str = "/", method: str = "POST") -
     async def send(message: Any) -> None:
         sent.append(message)
 
-    scope = {"type": "http", "method": method, "path": path, "headers": [], "query_string": b""}
+    scope = {"type": "http", "method": how, "path": path, "headers": [], "query_string": b""}
     await app(scope, receive, send)
     return sent[0]["status"], sent[1]["body"]
 
@@ -525,9 +514,9 @@ async def test_a_browser_gets_its_answer(names: dict[str, Any]) -> None:
 async def test_a_deadline_and_a_fault_have_their_status(names: dict[str, Any]) -> None:
     pytest.importorskip("starlette")
     app = served(names)
-    body = np.ones(4096, np.float32).tobytes()
+    body, health = np.ones(4096, np.float32).tobytes(), {"path": "/health", "how": "GET"}
     async with names["lifespan"](app):
-        assert await get(app, "/health") == (200, b'{"serves":true}')
+        assert await post(app, b"", **health) == (200, b'{"serves":true}')
         names["DEADLINE_S"] = 0.0
         assert (await post(app, body))[0] == 504
         names["DEADLINE_S"] = SOON_S
@@ -537,5 +526,5 @@ async def test_a_deadline_and_a_fault_have_their_status(names: dict[str, Any]) -
             await post(app, body)
         for _ in range(50):  # the other lane's turns, and the task group's
             await asyncio.sleep(0)
-        assert await get(app, "/health") == (503, b'{"serves":false}')
+        assert await post(app, b"", **health) == (503, b'{"serves":false}')
         assert (await post(app, body))[0] == 503

@@ -7,6 +7,9 @@ tested here: it is the learner's own. Beside them are ``course/wrong_answers/`` 
 Right answers to one exercise in many ways take minutes, and no change but one of a check is likely to refuse
 the second of them. So they rest on the checks: see tests/full_runs.py.
 
+What a wrong answer is told is noted there, too, so that a change of it is one that was meant. After one:
+`python -m tests.noted tests/asyncgpu_course/exercises/test_chapters.py`, with ``--full`` for all answers.
+
 All wrong answers take ten minutes, and most are told what another one is told already. So a full run notes,
 in ``daily_answers/``, all but the few that reach each reason at the least cost, and a daily run tries those,
 and whatever was added or changed since. No assertion is different: each reason has to be reached in both.
@@ -29,6 +32,7 @@ from asyncgpu_course.checks import schedule
 from asyncgpu_course.exercises import chapters
 from asyncgpu_course.exercises.answers import explanation, hints
 from asyncgpu_course.exercises.chapters import EXERCISES
+from tests import noted
 from tests.tools import tool as load
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -37,6 +41,7 @@ DAILY = Path(__file__).parents[1] / "daily_answers"  # by chapter, what a daily 
 CHECKS = {n for n, f in vars(schedule).items() if getattr(f, "__module__", "") == schedule.__name__}
 MEASURES = {"driver_calls", "most_in_flight", "results", "stretches"}  # for others to judge
 TRIALS = {"counted", "must", "returned", "text_of", "tuple_of"}
+CHANGED = "an answer is told other words than before: if that is meant, see the top of this file"
 REASONS = {"Rejected", "each_equal", "equal", "in_order", *CHECKS, *TRIALS} - MEASURES
 
 
@@ -180,19 +185,21 @@ def test_each_wrong_answer_is_rejected_and_each_reason_is_given_to_some(
     reached: set[tuple[str, int]] = set()
     tried: dict[str, tuple[float, set[tuple[str, int]]]] = {}
     record = (DAILY / chapter).with_suffix(".json")
-    spared = set[str]()
-    if not pytestconfig.getoption("--full") and record.exists():
-        spared = set(json.loads(record.read_text("utf-8"))["spared"])
+    known: Any = {"spared": [], "said": {}, "of": ""}
+    if record.exists():
+        known |= json.loads(record.read_text("utf-8"))
+    spared = set[str]() if pytestconfig.getoption("--full") else {*known["spared"]}
+    said: dict[str, str] = {}
     plain = Rejected.__init__
 
-    def noted(self: Rejected, *args: Any) -> None:
+    def remember(self: Rejected, *args: Any) -> None:
         frame = sys._getframe(1)
         while frame is not None:
             reached.add((frame.f_code.co_filename, frame.f_lineno))
             frame = frame.f_back
         plain(self, *args)
 
-    monkeypatch.setattr(Rejected, "__init__", noted)
+    monkeypatch.setattr(Rejected, "__init__", remember)
     for number, answer in enumerate(WRONG[chapter]):
         if _digest(answer) in spared:
             continue
@@ -204,21 +211,31 @@ def test_each_wrong_answer_is_rejected_and_each_reason_is_given_to_some(
         assert answer.cause in outcome.cause, name
         assert "\n" not in outcome.cause, name
         assert outcome.cause in outcome.text, name
+        marked = ", ".join(span.name for span in outcome.edge)
+        said[f"{answer.id} {_digest(answer)}"] = noted.roughly(f"{outcome.cause} [{marked}]")
         told = {
             (file, span[0]) for file, span, _ in reasons for line in span if (file, line) in reached
         }
         tried[_digest(answer)] = time.process_time() - start, told
         reached |= before
 
+    noted.forget()
     for source, lines, asked in reasons:
         assert not asked or any((source, line) in reached for line in lines), (
             f"{source}, line {lines[0]}: no wrong answer fails this"
         )
+    if not noted.taking() and known["of"] == noted.HERE:
+        assert said == {name: known["said"].get(name, text) for name, text in said.items()}, CHANGED
     if pytestconfig.getoption("--full"):
-        spared = sorted(tried.keys() - set(_cheapest(tried)))
-        text = json.dumps({"spared": spared}, indent=1) + "\n"
-        DAILY.mkdir(exist_ok=True)
-        record.write_text(text, encoding="utf-8", newline="\n")
+        known = {"spared": sorted(tried.keys() - set(_cheapest(tried))), "said": said}
+        known["of"] = noted.HERE
+    elif noted.taking():
+        known |= {"said": {**known["said"], **said}, "of": noted.HERE}
+    else:
+        return
+    DAILY.mkdir(exist_ok=True)
+    text = json.dumps(known, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    record.write_text(text, encoding="utf-8", newline="\n")
 
 
 def test_each_exercise_is_in_one_chapter_with_all_that_belongs_to_it() -> None:

@@ -22,7 +22,6 @@ from asyncgpu_tutor.run.current import resolve
 
 from .full_runs import MARK, FullRuns
 from .in_a_browser import by_the_course, forbid
-from .noted import Noted
 from .tools import Command
 
 forbid(by_the_course)
@@ -49,7 +48,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"{MARK}(*files): see tests/full_runs.py")
     config.pluginmanager.register(FullRuns(config))
-    config.pluginmanager.register(Noted())
 
 
 def pytest_collection_finish() -> None:

@@ -20,7 +20,7 @@ WHOLE = {
     "asyncgpu_tutor": 23_800,
     "asyncgpu_course": 12_130,
     "simgpu": 28_750,
-    "tests": 34_660,
+    "tests": 34_450,
     "course": 46_960,
     "tools": 7_780,
     "benchmarks": 9_180,

@@ -45,6 +45,7 @@ UNLIKE = re.compile(
     rf"\S*pytest-of-\S*|\S*{re.escape(str(ROOT))}|0x[0-9a-f]{{6,}}|(?<=\()#\d+"
 )  # runs
 FRACTION = re.compile(r"\d+\.\d+(e[-+]?\d+)?")  # whose last digits depend on the processor
+LIST = re.compile(r"\[([\d, ]+)\]")  # of what an answer has done in any order
 CHANGED = "an answer is told other words than before: if that is meant, see the top of this file"
 REASONS = {"Rejected", "each_equal", "equal", "in_order", *CHECKS, *TRIALS} - MEASURES
 
@@ -239,7 +240,8 @@ def test_each_wrong_answer_is_rejected_and_each_reason_is_given_to_some(
 
 
 def _roughly(text: str) -> str:
-    """A text in which numbers have three digits, and what no other run has is left out."""
+    """A text in which numbers have three digits, and what no other run has is left out, or in order."""
+    text = LIST.sub(lambda found: f"[{', '.join(sorted(found[1].split(', ')))}]", text)
     return FRACTION.sub(lambda found: f"{float(found[0]):.3g}", UNLIKE.sub("...", text))
 
 

@@ -137,13 +137,17 @@ WRONG: list[tuple[str, ...]] = [
     ("saxpy", "KernelCompileError", "int main() { return 0; }\n__global__ void saxpy2() {}"),
 ]  # fmt: skip
 
+ONE_THREAD = (
+    "saxpy",
+    "if (blockIdx.x || threadIdx.x) return; int i = 0; do { if (i < n) y[i] += x[i] * a; } while (++i < n);",
+)  # and slow
 RIGHT: list[tuple[str, ...]] = [
     ("saxpy", f"{I} if (i >= n) return; {Y}"),
     ("twin", f"{I} if (i < n) y[i] = 2 * x[i];"),
     ("look", f"{I} if (i < n) y[i] = table[i % 16];", "__constant__ float table[32];"),
     ("histogram", f"{I} unsigned w = __activemask(); for (int b = 0; b < 16; b++) {{ unsigned m = __ballot_sync(w, i < n && x[i] == b); if (m && threadIdx.x % 32 == __ffs(m) - 1) atomicAdd(&bins[b], __popc(m)); }}"),
     ("saxpy", f"for ({I[:-1]}; i < n; i += gridDim.x * blockDim.x) *(y + i) = fmaf(a, x[i], *(y + i));"),
-    ("saxpy", "if (blockIdx.x || threadIdx.x) return; int i = 0; do { if (i < n) y[i] += x[i] * a; } while (++i < n);"),
+    ONE_THREAD,
     ("saxpy", f"{I} auto f = [=](float v, float w) {{ return a * v + w; }}; if (i < n) y[i] = f(x[i], y[i]);"),
     ("saxpy", f"{I} if (i < n) y[i] = Line<double>{{a, y[i]}}(x[i]);", "template <typename T> struct Line { T a, b; __device__ T operator()(T x) const { return a * x + b; } };"),
     ("saxpy", f"{I} DO_IF(i < n, {Y});", "#define DO_IF(c, ...) do { if (c) { __VA_ARGS__ } } while (0)"),

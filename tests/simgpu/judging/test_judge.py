@@ -9,7 +9,7 @@ import pytest
 from simgpu.judging import judge
 from tests.tools import python
 
-from .answers import RIGHT, WRONG, kernel
+from .answers import ONE_THREAD, RIGHT, WRONG, kernel
 
 CONTEST = Path(__file__).with_name("contest_spec.py")
 
@@ -56,7 +56,7 @@ def test_the_command_says_what_was_measured_and_judges_the_same_again(
     answer: Path, tmp_path: Path
 ) -> None:
     slow = tmp_path / "slow.cu"
-    slow.write_text(kernel(*RIGHT[2]))
+    slow.write_text(kernel(*ONE_THREAD))
     how = (CONTEST, answer, "--kernel", "saxpy")
     found = run_judge(*how, "--baseline", slow, code=0)
     assert found["verdict"] == "accepted"

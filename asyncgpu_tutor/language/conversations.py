@@ -124,8 +124,8 @@ class Conversations:
         self.steps: deque[Seating] = deque(maxlen=_KEPT + ahead)
         self._most_waiting, self._ahead = waiting, ahead
         self._line: dict[Conversation, None] = {}  # who waits for a seat, in order
-        # For each seat, the talk that has it in the next step, as far as the host knows. A talk that's over
-        # has left it, and the device hears of that with this step.
+        # Each seat has here the talk that sits on it in the next step, as far as the host knows. A talk that
+        # is over has left, and the device hears of that with this step.
         self._seats: list[Conversation | None] = [None] * slots
         self.closed: Exception | None = UsageError(_CLOSED)
         self._called = asyncio.Event()  # somebody has come, or all is to end

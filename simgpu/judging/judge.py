@@ -110,9 +110,8 @@ def judge_stdin() -> None:
     task = json.loads(sys.stdin.buffer.read())
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as answer:
         os.dup2(2, 1)  # for whatever else prints
-        limit_this_process(
-            task["megabytes"], math.ceil(task["seconds"]) + 1
-        )  # even if nobody watches
+        # The clock of whoever waits for us may have stopped, with them.
+        limit_this_process(task["megabytes"], math.ceil(task["seconds"]) + 1)
         try:
             found = _judged(task)
         except SpecError as error:

@@ -27,10 +27,11 @@ def within_limits(file: Path, seconds: float, megabytes: int) -> Generator[None]
     def ring(number: int, frame: object) -> None:
         raise _OutOfTime
 
+    rings = hasattr(signal, "setitimer")
+    before = signal.signal(signal.SIGALRM, ring) if rings else None
     reserve, undo = bytearray(1 << 20), limit_this_process(megabytes)
     try:
-        if hasattr(signal, "setitimer"):
-            signal.signal(signal.SIGALRM, ring)
+        if rings:
             signal.setitimer(signal.ITIMER_REAL, seconds)
         yield
     except _OutOfTime:
@@ -41,10 +42,10 @@ def within_limits(file: Path, seconds: float, megabytes: int) -> Generator[None]
         text = f"{file.name}: not finished with {megabytes:,} MB (--megabytes gives it more)"
         raise OverLimitError(text) from None
     finally:
-        undo()
-        if hasattr(signal, "setitimer"):
+        if rings:
             signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.signal(signal.SIGALRM, before or signal.SIG_DFL)  # None: it was none of Python's
+        undo()
 
 
 def limit_this_process(megabytes: int, seconds: int | None = None) -> Callable[[], None]:

@@ -39,7 +39,7 @@ _Case = tuple[Mapping[str, Any], Mapping[str, NDArray[Any]]]  # what is passed, 
 class Complaint:
     """What is wrong with a kernel, at which sizes."""
 
-    kind: str  # the class of an error, or or one of those that a spec adds: "ValuesError"
+    kind: str  # the class of an error, or "ValuesError" and its like, which a spec adds
     message: str
     sizes: list[int]
     file: str | None = None  # and its line, where one is to blame

@@ -40,11 +40,11 @@ def check_one_barrier(mine: Any, _model: Any) -> None:
     kernel = as_kernel(mine, "ahead")
     for n in (64, 16, 32, 48):
         report = multiplied(kernel, n, grid=(n // 16, n // 16), block=(16, 16))
-        counts, steps = report.counts, n // 16
+        counts, turns = report.counts, n // 16
         passed = counts.barriers // counts.blocks
-        cause = f"with n={n}, a block passes {passed} barriers for {steps} steps, and one a step is enough: "
-        must(passed <= steps, cause + "with two tiles, nobody writes what others still read")
-        asked = counts.global_load_requests / (2 * steps * n * n / _WARP)
+        cause = f"with n={n}, a block passes {passed} barriers for {turns} steps, and one a step is enough: "
+        must(passed <= turns, cause + "with two tiles, nobody writes what others still read")
+        asked = counts.global_load_requests / (2 * turns * n * n / _WARP)
         must(asked <= 1, f"each number is fetched {asked:.1f} times by a block, and once is enough")
     _asks_ahead(kernel)
 

@@ -1,6 +1,7 @@
 """`simgpu check`: what is read, and whether it does what its spec says."""
 
 import json
+import signal
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -12,6 +13,7 @@ from simgpu.__main__ import command_line
 from simgpu.judging.checking import kernels_read
 from simgpu.judging.draft import drafted
 from simgpu.judging.kernel_spec import KernelSpec, SpecError, load_specs
+from simgpu.judging.limits import within_limits
 
 from .conftest import KERNEL, SPEC
 
@@ -243,3 +245,17 @@ def test_reading_ends_in_time_and_memory_and_a_draft_is_whole_or_none(
         assert check(file, "--megabytes", 8, *words, code=code).splitlines()[-1].startswith(full)
     file.write_text("__global__ void k(float* x) { x[0] = 1; }")
     assert 'KernelSpec("k"' in check(file, "--draft")  # nothing of the limits is left
+
+
+def test_a_limit_gives_the_alarm_back_to_whom_it_belonged(tmp_path: Path) -> None:
+    def mine(*_: object) -> None:
+        pass
+
+    before = signal.signal(signal.SIGALRM, mine)
+    try:
+        with within_limits(tmp_path, 60, 4096):
+            assert signal.getsignal(signal.SIGALRM) is not mine
+        assert signal.getsignal(signal.SIGALRM) is mine
+        assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+    finally:
+        signal.signal(signal.SIGALRM, before)

@@ -145,9 +145,13 @@ async def test_calls_that_a_kernel_awaits_are_answered_once(
     for leaves_after in (None, 3):
         await module.storm(made, 2, 4, leaves_after)
     await module.hasty(made, 6, 40_000, 2)
+    await module.services(made, 2)
     told = capsys.readouterr().out.split("\n")
     assert told[0].startswith("8 requests from 2 blocks by futures: 8 answered right, 0 told")
     assert told[2].endswith("2 of 2 packets in the end")
+    took = [float(line.split()[-4]) for line in told[3:] if line]
+    assert len(took) == 10
+    assert min(took) > 0  # each is measured, and none a difference
 
 
 def test_all_ways_to_serve_say_the_same_and_the_quicker_ones_need_fewer_steps(

@@ -373,9 +373,12 @@ class Device(Enqueuer, Protocol):
         ...
 
     def answering(self, more: int) -> None:
-        """The host is at work on so many more answers that a kernel waits for.
+        """The host is at work on so many more answers: a simulated device is patient then."""
 
-        A simulated device is patient then, and a GPU refuses to load another kernel.
+    def may_be_asked(self, asked: Look, opened: bool) -> None:
+        """Begin, or stop, to refuse new kernels while `asked` says that one waits for this thread.
+
+        A GPU loads a kernel only when others are over, so the thread would wait for them.
         """
 
     def signature(self, source: str, name: str) -> Signature:

@@ -32,7 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asyncgpu_tutor.arrays.handles import DeviceArray
-from asyncgpu_tutor.devices.event_loop import loop_ways
+from asyncgpu_tutor.devices.event_loop import in_a_loop, loop_ways
 from asyncgpu_tutor.errors import CallRefusedError, DeviceError, HostcallError, UsageError
 from asyncgpu_tutor.ops.array_operations import h2d
 from asyncgpu_tutor.ops.operation import DeviceOp
@@ -173,6 +173,7 @@ class Hostcalls:
         self._ways = loop_ways()
         self._tasks = await self._ways.background(eager=eager)
         self._tasks.start(self._serve(), name="hostcalls")
+        self._device.may_be_asked(self._waited_for, True)
         return self
 
     async def __aexit__(self, _: object, error: BaseException | None, __: object) -> None:
@@ -189,6 +190,7 @@ class Hostcalls:
                 self._device.answering(-1)
                 if iscoroutine(answer):
                     answer.close()
+            self._device.may_be_asked(self._waited_for, False)
             self._arrays = None
             self._files.close()
         try:
@@ -244,6 +246,10 @@ class Hostcalls:
     def _asked(self) -> bool:
         # A packet whose handler is still at work is marked as asked, too.
         return int(np.count_nonzero(self._states == ASKED)) > len(self._at_work)
+
+    def _waited_for(self) -> bool:
+        """Tell whether a kernel waits for an answer that would not come while this thread is blocked."""
+        return bool(self._at_work) or (in_a_loop() and bool((self._states == ASKED).any()))
 
     def _look_for_ends(self) -> None:
         # The thread that waits for the GPU may need seconds to get a word in: this one hardly ever pauses.
@@ -416,9 +422,9 @@ def hostcalls(
     Notes
     -----
     On a GPU, what synchronises the device while the kernel waits keeps the host from answering it: allocating
-    pinned memory, loading another kernel (a handler that awaits is told so). Do so before. The host has to be
-    an x86, and another is refused: an Arm (GH200, Jetson) may see a call's flag before its question, and
-    would need fences, which Python does not have.
+    pinned memory, loading another kernel (an error, if it waits at that moment). Do so before. The host has
+    to be an x86, and another is refused: an Arm (GH200, Jetson) may see a call's flag before its question,
+    and would need fences, which Python does not have.
 
     Examples
     --------

@@ -44,6 +44,7 @@ from asyncgpu_tutor.devices.protocol import (
     HostBuffer,
     KernelFunction,
     Limits,
+    Look,
     RecordedCall,
     Stream,
 )
@@ -165,7 +166,7 @@ class CupyDevice:
         self.free_events: list[CupyEvent] = []
         self._reached: set[int] = set()  # devices that were asked for a direct way
         self._functions: dict[tuple[str, str, bool], CupyFunction] = {}
-        self._answers = 0  # that the host is at work on, and a kernel waits for
+        self._asked: tuple[Look, ...] = ()  # by kernels: see `Device.may_be_asked`
         self._lock = threading.Lock()
         self._thread: ThreadPoolExecutor | None = None  # see `apart`
         self._behind_events = set[CupyStream]()  # see `mark`
@@ -399,8 +400,13 @@ class CupyDevice:
         self.note("work", name, start * 1e-6)
 
     def answering(self, more: int) -> None:
-        """A GPU has no say in how long its kernels wait; but meanwhile it loads no other one."""
-        self._answers += more
+        """A GPU has no say in how long its kernels wait."""
+
+    def may_be_asked(self, asked: Look, opened: bool) -> None:
+        """See `Device.may_be_asked`."""
+        with self._lock:
+            others = tuple(each for each in self._asked if each != asked)
+            self._asked = (*others, asked) if opened else others
 
     def is_pinned(self, array: HostBuffer) -> bool:
         """Tell whether the driver knows its memory."""
@@ -482,7 +488,8 @@ class CupyDevice:
         """Compile with NVRTC, once for each source."""
         function = self._functions.get((source, name, contract))
         if function is None:
-            if self._answers:  # CUDA C++ Programming Guide, "Lazy Loading": it may wait for them
+            # CUDA C++ Programming Guide, "Lazy Loading": it may wait for them.
+            if any(asked() for asked in self._asked):
                 raise UsageError(
                     f"kernel {name!r} is used for the first time while a kernel waits for the host, and CUDA "
                     "loads a kernel only when the others are over, so each would wait for the other: use it "

@@ -339,6 +339,9 @@ class SimDevice(simgpu.Device):
         """The host is at work on so many more answers: see `Machine.answering` of simgpu."""
         self.machine.answering += more
 
+    def may_be_asked(self, asked: object, opened: bool) -> None:
+        """Loading a kernel waits for no other one here; see `Device.may_be_asked`."""
+
     # ------------------------------------------------------------------ recording
     def start_log(self, numbers: Iterator[int], source: str = "auto") -> None:
         """Begin to write spans into `log`. There is one source of times: the model."""

@@ -18,6 +18,7 @@ from simgpu import errors as theirs
 OWN = {
     "activate", "restore", "adopt_stream", "adopt_array", "until_waited_for", "answering", "sleep",
     "export", "note_answers", "apart", "start_log", "stop_log", "create_stream", "is_pinned", "now", "reuse",
+    "may_be_asked",
     "watch",  # by itself
 }  # fmt: skip
 

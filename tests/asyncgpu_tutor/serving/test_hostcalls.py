@@ -407,13 +407,23 @@ async def test_a_packet_has_one_owner(sim: Device, steps: str, told: str) -> Non
 
 
 @pytest.mark.gpu
-async def test_a_gpu_loads_no_kernel_while_one_waits_for_the_host(cuda: Device) -> None:
-    async def first_use(call: HostcallRequest) -> int:
+@pytest.mark.parametrize("how", ["plain", "later", "together"])
+async def test_a_gpu_loads_no_kernel_while_one_waits_for_the_host(cuda: Device, how: str) -> None:
+    def plain(call: HostcallRequest) -> int:
         text = "__global__ void first_use_of_a_handler(float* x) { x[0] = 1.0f; }"
         with pytest.raises(errors.UsageError, match=r"'first_use.*' is used for the first"):
             agt.Kernel(text)
         return both(call.a, call.b)
 
+    async def later(call: HostcallRequest) -> int:
+        return plain(call)
+
+    def together(a: Any, b: Any, c: Any) -> Any:
+        return [plain(HostcallRequest(16, *numbers, a)) for numbers in zip(a, b, c, strict=True)]
+
     asking = Asking(blocks=1, calls=1)
-    assert await asking.answered({16: first_use}) == 1
+    ways: dict[str, Any] = {"handlers": {16: later if how == "later" else plain}}
+    if how == "together":
+        ways = {"batch_handlers": {16: together}}
+    assert await asking.answered(**ways) == 1
     assert asking.all_right

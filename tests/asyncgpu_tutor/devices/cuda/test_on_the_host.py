@@ -1,6 +1,8 @@
 """The CUDA device where there is no GPU: on a stand-in for CuPy that does all on the host."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Any
 
 import numpy as np
@@ -250,6 +252,29 @@ def test_a_kernel_may_ask_for_all_the_shared_memory_that_a_block_can_have(host: 
     function = host.get_function(source, "k")
     assert ("funcSetAttribute", function.pointer, 8, 227 * 1024) in calls
     assert host.limits.shared_bytes == 227 * 1024
+
+
+async def test_no_kernel_is_loaded_while_one_waits_for_this_thread(host: Any) -> None:
+    def load(name: str) -> int:
+        agt.Kernel(f"__global__ void {name}(float* x) {{ x[0] = 1.0f; }}")
+        return 0
+
+    async def ask(asked: Callable[[], object]) -> None:
+        async with agt.hostcalls({16: lambda _: load("by_a_handler")}) as answers:
+            load("before")
+            answers._columns[0][0], answers._states[0] = 16, 1  # as a kernel does it
+            asked()
+
+    def others() -> None:
+        with pytest.raises(UsageError, match="'by_a_task' is used for the first time"):
+            load("by_a_task")
+        load("before")
+        with ThreadPoolExecutor(1) as thread:  # the loop would answer meanwhile
+            thread.submit(copy_context().run, load, "by_a_thread").result()
+
+    with pytest.raises(UsageError, match="'by_a_handler' is used for the first time"):
+        await ask(others)
+    load("by_a_handler")
 
 
 @pytest.mark.parametrize("known", [True, False])

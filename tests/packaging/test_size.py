@@ -20,7 +20,7 @@ WHOLE = {
     "asyncgpu_tutor": 23_800,
     "asyncgpu_course": 12_130,
     "simgpu": 28_750,
-    "tests": 34_450,
+    "tests": 34_600,
     "course": 46_960,
     "tools": 7_780,
     "benchmarks": 9_180,
@@ -51,7 +51,7 @@ ROOMS = {
     "simgpu/cuda_c/run": 1_060,
     "simgpu/cuda_c/syntax": 2_810,
     "simgpu/cuda_c/text": 1_350,
-    "simgpu/judging": 880,
+    "simgpu/judging": 890,
     "simgpu/report": 480,
 }
 

@@ -49,7 +49,10 @@ _BEGIN_TYPES = {"auto", "decltype"} | _STRUCTS | _TYPE_QUALIFIERS | _STORAGE | A
 _OPEN_NAMESPACES = {"std", "cooperative_groups"}
 _MULTIPLY = "multiply with ordinary instructions, or by wmma"
 _GPU_ONLY = {
-    "cub": ("CUB is", "write the reduction or scan with __shfl_down_sync() or shared memory"),
+    "cub": (
+        "CUB beyond BlockReduce is",
+        "write the scan or sort with __shfl_up_sync() or shared memory",
+    ),
     "thrust": ("Thrust is", "write the loop as a kernel"),
     "cuda": (
         "libcu++ beyond <cuda/atomic>, <cuda/barrier> and <cuda/pipeline> is",
@@ -58,9 +61,12 @@ _GPU_ONLY = {
     "nvstd": ("nvstd::function is", "take a pointer to a function, or a template's parameter"),
     "cute": ("CuTe is", _MULTIPLY),
     "cutlass": ("CUTLASS is", _MULTIPLY),
+    **dict.fromkeys(("torch", "at", "c10"), ("PyTorch's C++ is", "take pointers and lengths")),
 }
-# Of namespace cuda, where a header has opened it.
-_NOT_IN_CUDA = {"latch", "counting_semaphore", "binary_semaphore"}
+# Of namespaces that a header of ours has opened, what only a GPU has.
+_NOT_OPENED = re.compile(
+    r"cuda::(latch|(counting|binary)_semaphore)|cub::(?!BlockReduce(Algorithm)?$|BLOCK_REDUCE_)\w+"
+)
 # Of namespace cuda, what files call their own things, too: its header has it as cuda_barrier.
 _SHARED_NAMES = {"barrier", "pipeline"}
 _GPU_TYPES = {
@@ -133,7 +139,7 @@ class TypeParser(ABC):
             return here
         while tokens[self.position].text in spaces and tokens[self.position + 1].text == "::":
             inside = tokens[self.position + 2].text
-            if tokens[self.position].text == "cuda" and inside in _NOT_IN_CUDA:
+            if _NOT_OPENED.fullmatch(f"{tokens[self.position].text}::{inside}"):
                 break
             self.position += 2
             if tokens[self.position].kind != "name":

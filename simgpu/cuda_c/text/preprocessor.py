@@ -19,8 +19,8 @@ from simgpu.cuda_c.text.source import Position, Source, nesting
 _HEADERS = {
     name: f"{name.replace('/', '_')}.h"
     for name in (
-        "cooperative_groups", "cooperative_groups/memcpy_async", "cuComplex", "cuda/atomic", "cuda/barrier",
-        "cuda/pipeline", "cuda/ptx", "cuda_awbarrier_primitives", "cuda_bf16", "cuda_fp16",
+        "cooperative_groups", "cooperative_groups/memcpy_async", "cub", "cuComplex", "cuda/atomic",
+        "cuda/barrier", "cuda/pipeline", "cuda/ptx", "cuda_awbarrier_primitives", "cuda_bf16", "cuda_fp16",
         "curand_kernel", "math_constants", "mma",
     )
 }  # fmt: skip

@@ -4,7 +4,12 @@
     python tools/survey.py --count survey.jsonl
 
 Each folder is a clone of a repository. A line of the answer is a kernel: whether it's read, and what was
-said when it was launched. Nobody tells us what its host code passes, so we guess: numbers are n, arrays have
+said when it was launched. A file that another one includes is read there, and headers are looked for in the
+whole repository, as a build says by -I. Of a template that only templates of the host launch, survey.json
+says an instance that they come to. A kernel that isn't read is "unsupported" if simgpu refuses by design what
+it needs; else nvcc has the last word: where that refuses the file, too, survey.json has its message.
+
+Nobody tells us what the host code passes, so we guess: numbers are n, arrays have
 `ROOM` elements, whole numbers in them go 0, 1, ... n - 1. The shape is what the host code of the file says,
 if that is a number, with as many blocks as n needs on the axes that the kernel looks at. So bounds of global
 memory are no part of the survey: a kernel that wants more than our arrays have got "short" ones.
@@ -23,6 +28,7 @@ import argparse
 import ast
 import json
 import operator
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -32,8 +38,8 @@ from typing import Any
 import numpy as np
 
 from simgpu import KernelSpec
-from simgpu.cuda_c import compile_source, join_headers
-from simgpu.errors import SimGpuError
+from simgpu.cuda_c import compile_source, device_part, join_headers
+from simgpu.errors import SimGpuError, UnsupportedFeatureError
 from simgpu.judging.checking import kernels_read
 from simgpu.judging.limits import within_limits
 from simgpu.judging.trial import Trials
@@ -43,6 +49,7 @@ ROOM = 1 << 18
 MOST = {1: 512, 2: 64, 3: 32}  # of n, by the axes that a kernel has
 # Numbers with such names are 2.
 _SMALL = re.compile(r"(?i)radius|mask|filter|kernel|stride|iter|step|pad|^r$|^k$")
+_PART = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+\.cu)[>"]', re.MULTILINE)
 _LAUNCH = r"\b{}\s*(?:<[^<>;]*>)?\s*<<<\s*(.*?)\s*>>>"
 _OPERATORS = {
     ast.Add: operator.add,
@@ -180,19 +187,49 @@ def launched(kernel: str, text: str, file: Path) -> dict[str, Any]:
     return told
 
 
+def kept(what: str) -> dict[str, dict[str, str]]:
+    """A part of what we found by hand, by repository and by file, or by file and kernel."""
+    return json.loads(JUDGED.read_text(encoding="utf-8")).get(what, {})
+
+
 def without_comments(text: str) -> str:
     """A text of C without its comments."""
     return re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.DOTALL)
 
 
-def surveyed(folder: Path, seconds: float) -> Iterator[dict[str, Any]]:
+def joined(file: Path, root: Path) -> str:
+    """A file with its headers, from whatever folder of the repository has them, as its build says by -I."""
+    include = [root]
+    while True:
+        text = join_headers(file, include)
+        for name in (name.lstrip("./") for name in device_part(text).missing):
+            near = sorted(root.rglob(name), key=lambda f: -len(os.path.commonpath([f, file])))
+            if near and (folder := near[0].parents[name.count("/")]) not in include:
+                include.append(folder)
+                break
+        else:
+            return text
+
+
+def programs(root: Path) -> list[Path]:
+    """The files of a repository that are compiled by themselves: no other one includes them."""
+    files = sorted(f for f in root.rglob("*.cu") if f.is_file())
+    parts = set[Path]()
+    for file in files + [f for f in root.rglob("*.*h*") if f.suffix in (".h", ".cuh", ".hpp")]:
+        names = _PART.findall(file.read_text("latin-1"))
+        parts |= {(file.parent / name).resolve() for name in names}
+    return [file for file in files if file not in parts]
+
+
+def surveyed(folder: Path, seconds: float, launch: bool = True) -> Iterator[dict[str, Any]]:
     """A line for each kernel of a repository; a header's are told once."""
     seen = set[tuple[str, int, str]]()
-    for file in sorted(f for f in folder.rglob("*.cu") if f.is_file()):
+    instances = kept("instances").get(folder.name, {})
+    for file in programs(folder):
         about = {"repository": folder.name, "file": str(file.relative_to(folder))}
         try:
             with within_limits(file, seconds, 4096):
-                text = join_headers(file, [folder])
+                text = joined(file, folder)
                 kernels = kernels_read(text, file.name)
         except SimGpuError as error:
             yield {**about, "kernel": None, "outcome": "unread", "says": str(error)}
@@ -203,11 +240,18 @@ def surveyed(folder: Path, seconds: float) -> Iterator[dict[str, Any]]:
                 continue
             seen.add(place)
             found = {"outcome": kernel["state"], "says": kernel["why"]}
+            named = f"{about['file']} {kernel['name'].partition('<')[0]}"
             try:
-                if kernel["state"] == "read":
+                if kernel["state"] == "guessed" and named in instances:
+                    kernel["name"] = instances[named]
+                    compile_source(text).kernel(kernel["name"])
+                    kernel["state"] = found["outcome"] = "read"
+                if kernel["state"] == "read" and launch:
                     with within_limits(file, seconds, 4096):
                         instance = instance_of(kernel["name"], without_comments(text))
                         found = launched(instance, text, file)
+            except UnsupportedFeatureError as error:
+                found = {"outcome": "unsupported", "says": str(error).split("\n")[0]}
             except SimGpuError as error:
                 found = {"outcome": "stopped", "says": str(error)}
             except Exception as error:  # noqa: BLE001 - what a survey looks for, besides
@@ -217,18 +261,29 @@ def surveyed(folder: Path, seconds: float) -> Iterator[dict[str, Any]]:
 
 def counted(lines: list[dict[str, Any]]) -> Iterator[str]:
     """How many kernels there are, by outcome, and hazards by what we found when we read them."""
-    kernels = [line for line in lines if line["kernel"]]
+    kernels = [line for line in lines if line["kernel"] and line["outcome"] != "declared"]
     files = {(line["repository"], line["file"]) for line in kernels}
     yield f"{len(kernels)} kernels, {len(files)} files, {len({r for r, _ in files})} repositories"
     outcomes = Counter(line["outcome"] for line in lines)
     yield from (f"{n:6} {what}" for what, n in outcomes.most_common())
-    unread = [
-        line["says"] for line in lines if line["outcome"] in ("refused", "unsupported", "unread")
-    ]
-    causes = Counter(re.sub(r"'[^']*'", "'...'", says.split("error: ")[-1])[:72] for says in unread)
-    yield f"{len(unread)} are not read"
-    yield from (f"{n:6} {what}" for what, n in causes.most_common())
-    judged, words = json.loads(JUDGED.read_text(encoding="utf-8"))["judged"], Counter[str]()
+    refused = kept("refused")
+    causes = {
+        what: Counter[str]() for what in ("by design", "as by nvcc", "simgpu could read them")
+    }
+    for line in (k for k in kernels if k["outcome"] in ("unsupported", "refused", "guessed")):
+        theirs = line["file"] in refused.get(line["repository"], ())
+        what = 0 if line["outcome"] == "unsupported" else 1 if theirs else 2
+        says = re.sub(r"'[^']*'", "'...'", line["says"].split("error: ")[-1])[:72]
+        causes[[*causes][what]][says] += 1
+    design, nvcc, ours = (found.total() for found in causes.values())
+    read = len(kernels) - design - nvcc - ours
+    yield f"{read} are read, {read / len(kernels):.1%}"
+    yield f"{read / (len(kernels) - nvcc):.1%} of those that nvcc takes"
+    yield f"{read / (read + ours or 1):.1%} of these without what is refused by design"
+    for what, found in causes.items():
+        yield f"{found.total()} are refused: {what}"
+        yield from (f"{n:6} {says}" for says, n in found.most_common())
+    judged, words = kept("judged"), Counter[str]()
     for line in kernels:
         if line["outcome"].endswith("Error"):
             key = f"{line['file']} {line['kernel']}"
@@ -244,6 +299,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=how)
     parser.add_argument("paths", nargs="+", type=Path)
     parser.add_argument("--count", action="store_true", help="the paths are surveys")
+    parser.add_argument("--read", action="store_true", help="launch nothing")
     parser.add_argument("--seconds", type=float, default=60, help="for each kernel")
     asked = parser.parse_args()
     if asked.count:
@@ -251,7 +307,7 @@ def main() -> None:
         print("\n".join(counted([json.loads(line) for t in texts for line in t.splitlines()])))
         return
     for folder in asked.paths:
-        for line in surveyed(folder.resolve(), asked.seconds):
+        for line in surveyed(folder.resolve(), asked.seconds, not asked.read):
             print(json.dumps(line), flush=True)
 
 

@@ -14,6 +14,8 @@ from simgpu.judging.kernel_spec import SPEC_ENDING, load_specs
 from simgpu.judging.limits import OverLimitError, within_limits
 from simgpu.judging.trial import MAIN, Trials
 
+_UNREAD = {"unsupported", "guessed"}  # and nothing is wrong with it
+
 
 def check_file(
     file: Path,
@@ -45,10 +47,10 @@ def check_file(
         stopped = str(error)
     kinds = {kernel["state"] for kernel in kernels}
     kinds |= {wrong.kind for trials in tried.values() for wrong in trials.complaints}
-    unread = bool(kinds & {"unsupported", "UnsupportedFeatureError"})
-    wrong = kinds - {"read", "unsupported", "UnsupportedFeatureError"}
+    unread = bool(kinds & {*_UNREAD, "UnsupportedFeatureError"})
+    wrong = kinds - {"read", *_UNREAD, "declared", "UnsupportedFeatureError"}
     told = {name: trials.as_dict() for name, trials in tried.items()}
-    code = 1 if wrong else 3 if unread or stopped else 2 * (not kernels)
+    code = 1 if wrong else 3 if unread or stopped else 2 * (not kinds - {"declared"})
     return {
         "file": file.name, "code": code, "kernels": kernels, "missing": list(missing),
         "spec": spec and spec.name, "trials": told, "stopped": stopped,
@@ -83,8 +85,9 @@ def check_words(report: dict[str, Any]) -> Iterator[str]:
 def kernels_read(text: str, name: str) -> list[dict[str, Any]]:
     """How each kernel of a text is read; `name` is what messages call its file.
 
-    Its `state` is "read"; "unsupported", a GPU runs it and simgpu doesn't; or "refused", as by a compiler.
-    Of a template, the instances that the file launches are tried, or else a guess.
+    Its `state` is "read"; "unsupported", a GPU runs it and simgpu doesn't; "refused", as by a compiler; or
+    "declared", its body is in another file. Of a template, the instances that the file launches are tried, or
+    else a guess: if that doesn't fit, its state is "guessed".
     """
 
     def reading(kernel: str, line: int, error: KernelCompileError | None) -> dict[str, Any]:
@@ -106,6 +109,9 @@ def kernels_read(text: str, name: str) -> list[dict[str, Any]]:
             found.append(reading(kernel, line, error))
         return found
     for head in program.heads:
+        if head.body is None and head.refusal is None:
+            found.append({**reading(head.name, head.at.line, None), "state": "declared"})
+            continue
 
         def tried(instance: str, at: int = head.at.line) -> dict[str, Any]:
             try:
@@ -114,13 +120,12 @@ def kernels_read(text: str, name: str) -> list[dict[str, Any]]:
                 return reading(instance, at, error)
             return reading(instance, at, None)
 
-        launched, guesses = list[str](), [head.name]
+        launched, guesses = list[str](), [program.name_of(head)]
         if head.template is not None:
             launched = re.findall(rf"\b{head.name}\s*<((?!<)[^;{{}}]*?)>\s*<<<", text)
             wanted = [p.type is None for p in head.template if not p.default]
-            some = [
-                ", ".join(t if is_type else "32" for is_type in wanted) for t in ("float", "int")
-            ]
+            types = "float", "int", "double"
+            some = [", ".join(t if is_type else "32" for is_type in wanted) for t in types]
             guesses = [f"{head.name}<{args}>" for args in some]
         told = [tried(f"{head.name}<{args}>") for args in dict.fromkeys(launched)]
         # What a host's template passes on, as in `scale<T><<<1, 32>>>(x)`, has no meaning here.
@@ -128,8 +133,8 @@ def kernels_read(text: str, name: str) -> list[dict[str, Any]]:
         if not told:
             guessed = list(map(tried, guesses))
             told = [next((one for one in guessed if one["state"] == "read"), guessed[0])]
-            if head.template is not None and told[0]["state"] != "read":  # a guess proves nothing
+            if head.template is not None and told[0]["state"] == "refused":
                 why = f"no launch says which instance: {told[0]['why']}"
-                told[0] |= {"state": "unsupported", "why": why}
+                told[0] |= {"state": "guessed", "why": why}  # which proves nothing
         found += told
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import TypeAlias, cast
 
@@ -466,6 +467,12 @@ def _instance(c: Context, template: typed.StructTemplate, name: ast.TypeName) ->
                 define_struct(c, chosen, made)
         except (KernelCompileError, RecursionError):
             del template.instances[key]
+            if chosen.at.line < 0 < name.at.line:  # of a header: it is told where the type is named
+                chosen = deepcopy(chosen)
+                for part in ast.parts_of(chosen):
+                    part.at = name.at
+                with c.seen_from(scope):
+                    define_struct(c, chosen, _declared(chosen, label))
             raise
         c.file.classes[made].template, c.file.classes[made].arguments = template, arguments
     return template.instances[key]

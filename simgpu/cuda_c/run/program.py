@@ -40,7 +40,7 @@ from simgpu.cuda_c.syntax.names import addressed_by_reference, grown
 from simgpu.cuda_c.syntax.parser import parse
 from simgpu.cuda_c.text.preprocessor import Preprocessed, preprocess
 from simgpu.cuda_c.text.source import Position, Source, nesting
-from simgpu.cuda_c.types import Scalar, Void, leaves, size_of
+from simgpu.cuda_c.types import Scalar, Void, leaves, size_of, spelled
 from simgpu.errors import KernelCompileError, UnsupportedFeatureError, UsageError
 
 
@@ -145,9 +145,18 @@ class Program:
 
     @property
     def heads(self) -> list[ast.FunctionDecl]:
-        """The declarations of all kernels of the file, templates among them."""
+        """All kernels of the file, templates among them: where they have a body, or are declared."""
         of_name = self._file.functions.values()
-        return [f for found in of_name for f in found if f.kernel and f.template != []]
+        kernels = [[f for f in found if f.kernel and f.template != []] for found in of_name]
+        made = [([f for f in found if f.body or f.refusal], found) for found in kernels]
+        return [f for bodies, found in made for f in bodies or found[:1]]
+
+    def name_of(self, head: ast.FunctionDecl) -> str:
+        """The name that means one of `heads`, with its parameters if others have the name, too."""
+        if len([f for f in self.heads if f.name == head.name]) == 1 or head.template is not None:
+            return head.name
+        kinds = [spelled(type_names.param_type(self._context(), p)) for p in head.params]
+        return f"{'::'.join([*head.namespace, head.name])}({', '.join(kinds)})"
 
     def twin(self) -> Program:
         """The same program with variables of its own, as a second module on a device has them."""
@@ -180,7 +189,7 @@ class Program:
             if self._spaces.setdefault(item.name, around) != around:
                 self._twice(item)
                 return
-            defines = item.at.line > 0 and _defines(node)
+            defines = item.name and item.at.line > 0 and _defines(node)
             if defines and (twin := self._defined.setdefault(item.name, item)) is not item:
                 self._fail_twice(item, twin)
         if isinstance(node, ast.RefusedType):
@@ -385,7 +394,8 @@ def _head_of(function: ast.FunctionDecl) -> object:
     """Something that is equal of two functions only if one is defined twice."""
     if function.body is None or function.refusal is not None or function.at.line < 0:
         return id(function)
-    template = function.template and [*function.template, function.returns]
+    # Of templates, and of what one is for certain types, the result tells one from another.
+    template = None if function.template is None else [*function.template, function.returns]
     head = [[[p.type, p.dims] for p in function.params], template, function.specialises]
     parts = list(ast.parts_of(head))
     words = [[v for v in vars(n).values() if type(v) in (str, bool, int)] for n in parts]

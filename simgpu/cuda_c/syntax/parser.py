@@ -105,7 +105,11 @@ class _Parser(StructParser):
         elif self.at("static_assert"):
             self.result.order.append(self.static_assert())
         elif self.at("typedef", "using"):
-            self.result.order.append(self.alias())
+            start, scopes = self.position, len(self.type_names)
+            try:
+                self.result.order.append(self.alias())
+            except KernelCompileError as error:  # such as a type of the host's
+                self._refuse(start, scopes, error)
         else:
             self._item(None)
 
@@ -178,6 +182,9 @@ class _Parser(StructParser):
         self.position = start
         self._skip_item()
         here = self.tokens[start : self.position]
+        if here[0].is_("typedef", "using"):
+            self._refuse_type(here[-2 if here[0].is_("typedef") else 1], error)
+            return
         for before, word, name, after in zip(here, here[1:], here[2:], here[3:], strict=False):
             if before.is_(">") and word.is_("struct", "class") and after.is_("{", ";", ":", "<"):
                 self._refuse_type(name, error)

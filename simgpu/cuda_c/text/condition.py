@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable
 from functools import partial
 
-from simgpu.cuda_c.text.lexer import Token, parse_number
+from simgpu.cuda_c.text.lexer import Token, parse_char, parse_number
 from simgpu.cuda_c.text.source import Position, Source
 
 # For each operator, how tightly it binds, and what it computes; C rounds towards zero.
@@ -95,6 +95,8 @@ class _ConditionReader:
         token = self.rest.pop(0)
         if token.kind == "name":
             return int(token.text == "true")
+        if token.kind == "char":
+            return parse_char(self.source, token)
         if token.kind != "number":
             self.source.fail(token.at, f"unexpected '{token.text}' in this condition")
         value, kind = parse_number(self.source, token)

@@ -16,6 +16,8 @@ _DEEP = (
 )
 # Where another file begins in a text that was joined of several, and at which of its lines.
 _MARK = re.compile(r'// #line (\d+) "([^"]*)"')
+# Libraries of device code whose names people take by a using-directive, so any of them may be meant.
+_LIBRARY = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"]((?:cute|cutlass)/[^>\"\n]+)", re.MULTILINE)
 _WIDE = 160  # columns of a line that a message quotes
 _LONG_WORD = re.compile(r"([^\s'\"]{60})[^\s'\"]{60,}([^\s'\"]{20})")
 
@@ -71,6 +73,10 @@ class Source:
 
     def fail(self, at: Position, message: str) -> NoReturn:
         """Refuse what a CUDA compiler refuses too: `KernelCompileError`, with the line and a caret."""
+        if library := _LIBRARY.search(self.text):
+            self.unsupported(
+                at, f"{message}; that may be <{library[1]}>, a library that is not supported"
+            )
         raise KernelCompileError(self._render(at, message), line=at.line, column=at.column)
 
     def unsupported(self, at: Position, message: str) -> NoReturn:

@@ -1,5 +1,6 @@
 """C++ around data: member functions, constructors, operators, templates of structs, namespaces."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -285,3 +286,23 @@ def test_one_kernel_that_only_a_gpu_runs_does_not_spoil_the_file() -> None:
     for name, why in (("sums", "CUB"), ("asmk", "inline assembly")):
         with pytest.raises(errors.UnsupportedFeatureError, match=why):
             compile_source(source).instantiate(name)
+
+
+def test_a_type_of_the_hosts_and_a_name_of_a_library_concern_those_who_use_them() -> None:
+    codes = """typedef std::vector<bool> codes; using words = std::list<int>;
+    __global__ void uses(int* o) { codes c; }
+    __global__ void k(int* o) { o[0] = 5; }"""
+    tensors = """#include <cute/tensor.hpp>
+    using namespace cute;
+    __global__ void uses(int* o) { Tensor t = make_tensor(o); }
+    __global__ void k(int* o) { o[0] = 5; }"""
+    unsupported = errors.UnsupportedFeatureError
+    for source, error, why in (
+        (codes, errors.KernelCompileError, "unknown type name 'vector'"),
+        (tensors, unsupported, "before 't'; that may be <cute/tensor.hpp>, a library that is not"),
+    ):
+        o = np.zeros(1, np.int32)
+        launch(source, "k", 1, 1, o)
+        assert o.tolist() == [5]
+        with pytest.raises(error, match=re.escape(why)):
+            compile_source(source).instantiate("uses")

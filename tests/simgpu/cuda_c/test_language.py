@@ -656,3 +656,19 @@ def test_a_comma_goes_with_a_rest_that_is_not_there() -> None:
     __device__ int one(int a) { return a; }
     __device__ int two(int a, int b) { return 10 * a + b; }"""
     check("100 * CALL(one) + CALL(two, 2)", 112, before)
+
+
+def test_what_templates_are_for_certain_types_may_differ_by_the_result_alone() -> None:
+    before = """template <class T> __device__ T made(int a);
+    template <> __device__ int made(int a) { return a + 1; }
+    template <> __device__ float made(int a) { return a + 0.5f; }
+    template <> __device__ short made(int a) { return a + 70000; }"""
+    check("10 * made<float>(3) + made<int>(32) + made<short>(0)", 35 + 33 + 4464, before)
+
+
+def test_enumerations_without_a_name_and_constants_of_standard_headers() -> None:
+    before = """#if LETTER == 'S' || '\\n' != 10 || 'A' != 65
+    #error what is a number in a program is one in a condition, too
+    #endif
+    enum { LOW = 3 }; enum { HIGH = +4 };"""
+    check("LOW + HIGH + (INT64_C(1) << 40 >> 38) + (int)(UINT64_C(1) << 63 >> 60)", 19, before)

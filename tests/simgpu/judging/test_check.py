@@ -119,10 +119,26 @@ def test_a_template_that_host_templates_launch_is_tried_with_a_guess() -> None:
     index = "template<typename I> __global__ void k(float* x, I i) { x[i] = 1; }"
     assert [one["name"] for one in kernels_read(index, "mine.cu")] == ["k<int>"]
     (functor,) = kernels_read("template<class F> __global__ void k(F f) { f.go(); }", "mine.cu")
-    assert (functor["state"], functor["why"][:29]) == (
-        "unsupported",
-        "no launch says which instance",
+    assert (functor["state"], functor["why"][:29]) == ("guessed", "no launch says which instance")
+    (loads,) = kernels_read('template<class T> __global__ void k(T* x) { asm("nop;"); }', "mine.cu")
+    assert loads["state"] == "unsupported"
+
+
+def test_a_kernel_is_told_once_and_by_its_parameters_where_two_have_its_name(
+    tmp_path: Path, check: Check
+) -> None:
+    (tmp_path / "several.cu").write_text(
+        "__global__ void a(float*);\n__global__ void a(float* x) { x[0] = 1; }\n"
+        "__global__ void a(const int* x, unsigned n) {}\nnamespace deep { __global__ void b(int*); }\n"
     )
+    said = check(tmp_path / "several.cu", code=0).splitlines()
+    assert said[:3] == [
+        "several.cu:2: a(float*): read",
+        "several.cu:3: a(const int*, unsigned int): read",
+        "several.cu:4: b: declared",
+    ]
+    (tmp_path / "head.cu").write_text("__global__ void a(float*);\n")
+    assert check(tmp_path / "head.cu", code=2).startswith("head.cu:1: a: declared\n")
 
 
 def test_files_and_specs_that_cannot_be_used(folder: Path, check: Check) -> None:

@@ -93,6 +93,9 @@ typedef double cufftDoubleReal; typedef double2 cufftDoubleComplex;
 #define INT64_MIN (-9223372036854775807LL - 1LL)
 #define UINT64_MAX 18446744073709551615ULL
 #define SIZE_MAX 18446744073709551615UL
+#define UINT32_C(n) n##U
+#define INT64_C(n) n##L
+#define UINT64_C(n) n##UL
 #define RAND_MAX 2147483647
 #define FLT_MAX 3.402823466e+38F
 #define FLT_MIN 1.175494351e-38F

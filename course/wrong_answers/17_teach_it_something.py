@@ -28,6 +28,30 @@
 # + for (int j = 0; j < tokens; j++) most += mine[j] / tokens;
 
 
+# %% id=17-loss cause="with the gradients, where the logits were, element (0, 0) is"
+# - mine[j] = (expf(mine[j] - most) / sum - (j == right[i])) / examples;
+# + mine[j] = expf(mine[j] - most) / sum - (j == right[i]);
+
+
+# %% id=17-loss cause="with the gradients, where the logits were, element (0, 0) is"
+# - mine[j] = (expf(mine[j] - most) / sum - (j == right[i])) / examples;
+# + mine[j] = ((j == right[i]) - expf(mine[j] - most) / sum) / examples;
+
+
+# %% id=17-loss cause="with the gradients, where the logits were, element (0, 0) is"
+# - for (int j = 0; j < tokens; j++)
+# -     mine[j] = (expf(mine[j] - most) / sum - (j == right[i])) / examples;
+
+
+# %% id=17-loss cause="element 0 is"
+# - out[i] = logf(sum) + most - mine[right[i]];
+# - for (int j = 0; j < tokens; j++)
+# -     mine[j] = (expf(mine[j] - most) / sum - (j == right[i])) / examples;
+# + for (int j = 0; j < tokens; j++)
+# +     mine[j] = (expf(mine[j] - most) / sum - (j == right[i])) / examples;
+# + out[i] = logf(sum) + most - mine[right[i]];
+
+
 # %% id=17-ahead cause="race on array 'here 0': 'h2d' of operation 'memcpy'"
 # - stream.wait_event(other.record())
 

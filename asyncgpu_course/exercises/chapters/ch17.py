@@ -11,7 +11,7 @@ from asyncgpu_course.checks import results, schedule
 from asyncgpu_course.checks.operations import WARP, cuda, noise
 from asyncgpu_course.checks.rejection import case, must
 from asyncgpu_course.checks.results import CheckedArray, brief, equal
-from asyncgpu_course.checks.sandbox import Observed, observe
+from asyncgpu_course.checks.sandbox import Observed, call, observe
 from asyncgpu_course.checks.trials import cases, counted, runs
 from asyncgpu_course.exercises.exercise import Exercise
 from asyncgpu_course.internals import count, happens_before
@@ -54,14 +54,22 @@ def _is_done(run: Observed, name: str) -> None:
 
 # ------------------------------------------------------------------ loss
 def _surprised(answer: Any, _: Any, examples: int, tokens: int, wide: float, at: float) -> None:
-    """The loss of each example is right, also where logits are large, or all of them far below 0."""
-    kernel, logits = results.as_kernel(answer, "loss"), wide * noise(3, examples, tokens) + at
-    right = np.arange(examples, dtype=np.int32) * 5 % tokens
-    shifted = (logits - logits.max(1, keepdims=True)).astype(np.float64)
-    rows = np.log(np.exp(shifted).sum(1)) - shifted[np.arange(examples), right]
-    args = examples, tokens, right, logits
-    got = results.launched(kernel, args, (examples,), (64,))
-    equal(got, rows.astype(np.float32))
+    """The loss of each example is right, and each gradient, also where logits are large, or far below 0."""
+    kernel, host = results.as_kernel(answer, "loss"), wide * noise(3, examples, tokens) + at
+    right, rows = np.arange(examples, dtype=np.int32) * 5 % tokens, np.arange(examples)
+    shifted = (host - host.max(1, keepdims=True)).astype(np.float64)
+    chances = np.exp(shifted) / np.exp(shifted).sum(1, keepdims=True)
+    logits, out = agt.h2d(host, "logits").sync(), agt.full(examples, results.UNWRITTEN).sync()
+
+    def launched() -> None:
+        arrays = agt.h2d(right), logits.borrow(), out.borrow()
+        kernel(examples, tokens, *arrays, grid=-(-examples // 64), block=64).sync()
+
+    call(launched)
+    equal(agt.d2h(out.borrow()).sync(), -np.log(chances[rows, right]).astype(np.float32))
+    chances[rows, right] -= 1
+    with case("the gradients, where the logits were"):
+        equal(agt.d2h(logits.borrow()).sync(), (chances / examples).astype(np.float32))
 
 
 # ------------------------------------------------------------------ read ahead
@@ -173,7 +181,7 @@ def _as_it_was(found: tuple[Observed, _Trainee, Any], rounds: int, every: int) -
 
 
 CHAPTER_17 = (
-    Exercise("17-loss", "How surprised?", "loss",
+    Exercise("17-loss", "How surprised, and which way?", "loss",
              cases(_surprised, [(40, 30, 1.0, 0.0), (70, 50, 60.0, 0.0), (1, 7, 1.0, -200.0)],
                    "{} examples of {} tokens")),
     Exercise("17-ahead", "Read ahead", "train",

@@ -133,7 +133,7 @@ reveal("16-busy", f"{at_work:.0f}", picture, part=at_work / slow.metrics().makes
 # Nine calls side by side, each with its way out and its way back. In between, the worker's Python launches something, which gives the GPU a sliver of work.
 
 # %% id=16-busy told truth=23
-# That's {part:.1%} of the time. Each frame is a call: half a millisecond on its way out, half a millisecond on its way back, and in between a sliver of GPU. (Your Python and the workers' share the host's lane.) In chapter 07 we blamed Python because a launch takes it 16 µs. Those were the days.
+# That's {part:.1%} of the time. Each frame is a call: half a millisecond on its way out, half a millisecond on its way back, and in between a sliver of GPU. In chapter 07 we blamed Python because a launch takes it 16 µs. Those were the days.
 
 # %% id=check-slow tags=asserts
 assert len(calls) == 9
@@ -151,12 +151,11 @@ assert np.allclose(scores, np.maximum(digits.batches[0] @ digits.w0 @ digits.w1,
 # |---|---|
 # | launch a kernel, in the process that has the GPU | 10 to 16 µs |
 # | call a worker in another process, alone and with nothing to do | 1 ms at best |
-# | the same with one of our recipes, on machines quiet and busy | 2 to 32 ms |
-# | send a megabyte along | 2.3 ms more |
+# | send a megabyte along, not encrypted | 2.3 ms more |
 #
-# [Dask](https://distributed.dask.org) carries our recipes to other machines. We measured the last three rows with it, in two processes of one machine (November 2026), and a real cable adds its own time. The 2.3 ms aren't the wire, but packing, copying and unpacking, and nothing was encrypted. (Encrypted, as the real calls below are, a megabyte took 5 to 7 ms on a quiet machine.)
+# [Dask](https://distributed.dask.org) carries our recipes to other machines. We measured the last two rows with it, in two processes of one quiet machine (November 2026). The 2.3 ms aren't the wire, but packing, copying and unpacking, and a real cable adds its own time.
 #
-# **Our simulated cluster charges the second row, the bytes and the launches, and nothing else.** So its µs are the least that you can hope for. Later on this page you'll take the time of real calls.
+# **For a trip, our simulated cluster charges these three rows and nothing else.** It's cheaper than the real thing, as you'll see when you take the time of real calls. In one way it's too strict: it has a single Python, so yours and the workers' take turns in the host's lane.
 #
 # Even a call that does nothing costs as much as sixty to a hundred launches. So don't send steps. Send the whole thing.
 
@@ -212,7 +211,7 @@ assert round(slow.metrics().makespan / quick.metrics().makespan) == 8
 assert sum(array.nbytes for array in (batches[0], w0, w1)) == 33_024
 
 # %% [markdown] id=real-text
-# One trip instead of nine. And yet one batch of digits is too small to be worth even that one, even at the lowest price.
+# One trip instead of nine. And yet one batch of digits isn't worth even that one.
 
 # %% [markdown] id=travels
 # ## What travels along
@@ -404,7 +403,7 @@ two_ms = f"{two_gpus.metrics().makespan / 1000:.0f}"
 reveal("16-two", two_ms, lambda: draw_doors(doors), times=times_two)
 
 # %% id=16-two told truth=80
-# That's {times:.1f} times as long, as if there were no second GPU. Look at your door. Each batch has 4 MB, which takes 10 ms to send, and all leave by one door: yours. Batch 7 stands in the queue for 70 ms, for work that takes less than one. Both GPUs wait for the post. (In reality, too, one Python packs everything and one cable carries it. With Dask on two cores, 4 MB to each of two processes took 1.9 times as long as to one.)
+# That's {times:.1f} times as long, as if there were no second GPU. Look at your door. Each batch has 4 MB, which takes 10 ms to send, and all leave by one door: yours. Batch 7 stands in the queue for 70 ms, for work that takes less than one. Both GPUs wait for the post. (And in reality? With Dask on two cores, 4 MB to each of two processes took 1.9 times as long as to one.)
 
 # %% [markdown] id=two-read
 # ### Who reads?
@@ -451,11 +450,13 @@ async def with_disks(gpus, used):
 draw_doors({"one that reads": one_reads, "two that read": two_read})
 
 # %% [markdown] id=reading-read
-# These are four batches again. Nothing queues at your door, so even one GPU is four times as fast, though a disk with 2 GB/s needs 2 ms a batch. (`WithDisk` sleeps for them before the trip. The picture has them behind it, where a worker would read, and the end is the same.) And now the second one pays, because it has a disk of its own. (`read` is called *inside* the lambda, by the worker. Outside of it, you'd read the file here, and send it.)
+# These are four batches again. Nothing queues at your door, so even one GPU is four times as fast, though a disk with 2 GB/s needs 2 ms a batch. And now the second one pays, because it has a disk of its own.
+#
+# (`read` is called *inside* the lambda, by the worker. Outside of it, you'd read the file here, and send it. And `WithDisk` sleeps before the trip, but the picture has the 2 ms behind it, where a worker would read. The end is the same.)
 #
 # ## Or stay at home?
 #
-# What if you stay at home? Let's give the same batches to the GPU that you have. The weights are there already, and reading isn't counted yet, on either side.
+# Let's give the same batches to the GPU that you have. The weights are there already, and reading isn't counted yet, on either side.
 
 # %% id=at-home
 async def at_home(n):
@@ -531,15 +532,17 @@ alone, crowd = alone.metrics().makespan, crowd.metrics().makespan
 print(f"A call for nothing: {alone / 1000:.1f} ms. 24 at once: {crowd / 1000:.1f} ms.")
 
 # %% [markdown] id=worth-read
-# All that is our model, where calls that are under way together share the trip, and a further one costs 25 to 30 µs, its bytes and its launches.
+# Calls that are under way together share the trip, so a further one costs 25 to 30 µs, its bytes and its launches. In our model, that is.
 #
 # ## And for real?
 #
-# So let two real processes have a say. (If you see only a line about simulated workers, they can't, and the numbers below are ours.)
+# So let two real processes have a say. (If you see only a line about simulated workers, they can't, and you have only our numbers.)
 #
 # What does the trip **cost**? They get the code of `reading` and a batch's number, and don't run it. That's the bare carrying, once with a call for each batch, and once with all of them packed in two calls.
 #
-# And what does it **save**? Half of the work at most, because two GPUs share what yours would do alone. But now let's count the reading, too. At home one disk needs 2 ms for each batch, and the GPU works meanwhile. Next door there are two disks, and that saves a whole millisecond.
+# And what does it **save**? Half of the work at most, because two GPUs share what yours would do alone. And half of the reading: one disk needs 2 ms a batch while the GPU works, and with two disks that's one.
+#
+# The trip pays from where it saves more than it costs. Bet before you look: how many batches does that take with a call for each, and how many packed?
 
 # %% id=two-processes tags=helpers
 @contextlib.asynccontextmanager
@@ -585,16 +588,17 @@ def draw_trip(each, packed, saves):
         told.append(f"{name}: {first + 2 * more:.0f} ms for 2 batches, and {more:.1f} ms for a further one")
         label = f"costs: {name}\n(real, and only carried)"
         axes.plot(list(ms), ms.values(), color=color, marker=marker, linestyle="--", label=label)
-    for (name, ms), color in zip(saves.items(), ("#56b4e9", "#0072b2")):
-        axes.plot(n, ms * n, color=color, label=f"saves: {name}\n(simulated)")
-        pays = {how: first / (ms - more) for how, (more, first) in lines.items()
-                if 0 < first < 1000 * (ms - more)}  # fmt: skip
+    for (name, ms), (color, style) in zip(saves.items(), [("#8a4fa3", "-."), ("#0072b2", "-")]):
+        axes.plot(n, ms * n, style, color=color, label=f"saves: {name}\n(simulated)")
+        pays = {how: max(first / (ms - more), 1) for how, (more, first) in lines.items()
+                if first < 1000 * (ms - more)}  # fmt: skip
         axes.plot([*pays.values()], [at * ms for at in pays.values()], "o", color="black", markersize=9)
-        words = [f"{how}, the trip pays from about {at:.0f} batches on" for how, at in pays.items()]
-        told.append(f"{name} is {ms:.2f} ms a batch: {' and '.join(words) or 'the trip never pays'}")
+        words = {how: f"from about {at:.0f} batches on" for how, at in pays.items()}
+        judged = "; ".join(f"{how}, {words.get(how, 'never')}" for how in lines)
+        told.append(f"{name} is {ms:.2f} ms a batch, and pays for the trip: {judged}")
     print("\n".join(told))
     top = max(*packed.values(), *[ms * max(packed) for ms in saves.values()])
-    axes.set(xlim=(0, max(packed)), ylim=(0, 1.1 * top))
+    axes.set(xlim=(0, 1.04 * max(packed)), ylim=(0, 1.1 * top))
     axes.set(xlabel="batches", ylabel="time (ms)")
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1), labelspacing=1)
     shown(figure, f"Two dashed lines and two solid ones. {'; '.join(told)}.")
@@ -628,13 +632,18 @@ if local is not None:
     draw_trip(each, packed, saves)
 
 # %% [markdown] id=carrying-read
-# The trip pays from where a solid line crosses a dashed one, at a black dot. (If there's no dot, look at the lines above the picture. A busy machine makes the dashed lines higher, and their points jump about.)
+# The trip pays from a black dot on. (No dot? The lines above the picture say how far away it is.) Ours took, in ms and encrypted like yours:
 #
-# *With a call for each batch* that's nowhere. On a quiet machine with 16 cores, a further call took 4 ms, and on two busy cores 7 to 20, for a batch that saves one at most. So each call leaves you further behind, and no second GPU helps, because one Python packs every recipe and takes in every answer.
+# | | quiet machines | two busy cores |
+# |---|---|---|
+# | two calls | 5 to 12 | 9 to 60 |
+# | a further batch with a call of its own | 2 to 4 | 7 to 20 |
+# | a further batch, packed | 0.2 or less | 0.1 to 1.1 |
+# | a further megabyte | 5 to 7 | 16 to 21 |
 #
-# *Packed*, the price is mostly the two calls. On the quiet machine they took 8 to 12 ms, and a further batch adds 0.2 or less. So the trip pays from a dozen batches on if they have to be read, and from a hundred or so for the work alone. On the busy cores it was 10 to 60 ms, and 0.2 to 1.1 for a further batch: some dozens of batches with the reading, or never, and for the work alone hardly ever. What's worth it is first of all the second *disk*.
+# *With a call for each batch* you lose with every batch, because it saves one millisecond at most. No second GPU helps: one Python packs every recipe and takes in every answer. *Packed*, you pay for two calls and hardly for the batches. So there is a dot, sooner if there's something to read, and late for the work alone, or never if the machine is busy. It's the second *disk* that's worth the trip.
 #
-# **So what do you have to send?** Few calls, with a lot in each. Names instead of numbers (4 MB through your door are 10 ms more). And all of it together has to take you at home more than *twice* as long as the trip, because next door half of it is still to be done.
+# **So what do you have to send?** Few calls, with a lot in each. Names instead of numbers, because the 4 MB of a single batch would cost 20 ms and more. And all of it together has to take you at home more than *twice* as long as the trip, because next door half of it is still to be done.
 
 # %% id=check-two tags=asserts
 assert 1.9 < times_two < 2.05
@@ -657,7 +666,7 @@ assert 1.8 < here / there < 1.9
 # %% [markdown] id=exercise-spread
 # ### Challenge: all of them at once
 #
-# Twenty-four small batches and two GPUs. The version below takes 26041 µs, and with all 24 calls under way at once it's 2834. Get below 2600, so pack them. (This is our clock, which makes packing look modest: real calls cost sixty times its 25 µs, and more.) The weights are there already, and `there[k]` is their handle on GPU `k`. The batches travel. `layer` brings its result home. Each GPU should do about as many batches as the others, however many GPUs there are, and the results come in order.
+# Twenty-four small batches and two GPUs. The version below takes 26041 µs, and with all 24 calls under way at once it's 2834. Get below 2600, so pack them. (Our clock makes packing look modest: a call that you save is worth 25 µs here, and for real some milliseconds.) The weights are there already, and `there[k]` is their handle on GPU `k`. The batches travel. `layer` brings its result home. Each GPU should do about as many batches as the others, however many GPUs there are, and the results come in order.
 
 # %% id=16-challenge starter
 async def spread(gpus, there, batches, layer):
@@ -695,8 +704,8 @@ check("16-challenge", spread)
 # %% [markdown] id=key-points
 # ## Key points
 #
-# - Calling a worker takes a millisecond at best, as long as sixty to a hundred launches, and with a real recipe 2 to 32. So send a whole chain of work and not its steps.
-# - Calls that are under way together share the trip, but not Python's work: between real processes a further call still costs milliseconds. So send few, and pack a lot into each.
+# - Calling a worker takes a millisecond at best, as long as sixty to a hundred launches, and with a real recipe some milliseconds. So send a whole chain of work and not its steps.
+# - Calls that are under way together share the trip, but not Python's work: between real processes, each further call costs milliseconds again. So send few, and pack a lot into each.
 # - Ask whether the trip pays. Two GPUs next door save you half of the work, so the carrying must cost less than that half. What pays may be another machine's disk and not its GPU.
 # - A recipe takes along whatever it refers to, each time that you send it. Put weights on each GPU once, and go on with handles.
 # - Everything that you send leaves by one door. If the workers can get the data themselves, send its name.
@@ -769,7 +778,7 @@ arrived = sum(isinstance(answer, np.ndarray) for answer in answers)
 reveal("16-plug", f"{sum(end < 1200 for end in done)} {arrived}", what_came, last=max(done))
 
 # %% id=16-plug told truth="4 2"
-# The last was computed after {last:.0f} µs, and the hatched results never came home. Computed isn't delivered. Whoever waits for GPU 1 gets a `WorkerLostError`, at the very `await` that needs it, and everybody else goes on. (The ways home take more than half a millisecond, because on our clock all Pythons share one lane: a result leaves when the launches of the next batch are done.)
+# The last was computed after {last:.0f} µs, and the hatched results never came home. Computed isn't delivered. Whoever waits for GPU 1 gets a `WorkerLostError`, at the very `await` that needs it, and everybody else goes on. (The ways home look long because on our clock all Pythons take turns: a result leaves when the next batch is launched.)
 
 # %% [markdown] id=plug-read
 # ### What you can't know
@@ -828,12 +837,13 @@ check("16-dies", careful)
 
 # %% id=watched tags=helpers
 class Watched:
-    """A GPU that notes when each of its calls begins and ends, in real time, and whether a result came."""
+    """A GPU that tells of each call, and notes when it begins and ends, in real time, and whether a result came."""
 
-    def __init__(self, gpu, number):
-        self.gpu, self.number, self.notes = gpu, number, []
+    def __init__(self, gpu, number, tell):
+        self.gpu, self.number, self.tell, self.notes = gpu, number, tell, []
 
     async def __call__(self, recipe):
+        self.tell(recipe)
         begin, came = time.perf_counter(), False
         try:
             result = await self.gpu(recipe)
@@ -874,22 +884,26 @@ def draw_calls(watched, recipes, killed):
 # %% id=run-payoff
 careful = solved("16-dies", careful)
 pictures = [agt.pin(x) for x in digits.batches.reshape(8, 32, 64)]
-recipes, all_sent = [], asyncio.get_running_loop().create_future()
+recipes, sent, all_sent = [], [], asyncio.get_running_loop().create_future()
 
 
 def noted(x):
     number = next(i for i, picture in enumerate(pictures) if picture is x)
     recipes.append((number, small(x)))
-    if len(recipes) == len(pictures):
-        all_sent.set_result(None)
     return recipes[-1][1]
+
+
+def count(recipe):
+    sent.append(recipe)
+    if len(sent) == len(pictures):
+        all_sent.set_result(None)
 
 
 async with two_processes() as (gpus, local):
     pid = await gpus[1](agt.ones(1).map(lambda _: os.getpid()))
     warm_up = [gpus[i % 2](small(x)) for i, x in enumerate(pictures)]
     await asyncio.gather(*warm_up)
-    watched = [Watched(gpu, i) for i, gpu in enumerate(gpus)]
+    watched = [Watched(gpu, i, count) for i, gpu in enumerate(gpus)]
     task = asyncio.create_task(careful(watched, noted, pictures))
     await asyncio.wait([task, all_sent], return_when=asyncio.FIRST_COMPLETED)
     killed = time.perf_counter()
@@ -898,7 +912,7 @@ async with two_processes() as (gpus, local):
     waited = time.perf_counter() - killed
 
 quality = digits.quality(found.reshape(4, 64))
-print(f"{len(recipes)} recipes were sent for {len(pictures)} batches.")
+print(f"{len(sent)} recipes were sent for {len(pictures)} batches.")
 threes = f"{quality.true_positives} of {quality.positives} threes found"
 print(f"{found.size} pictures were read, and {threes}.")
 if local is not None:
@@ -914,7 +928,7 @@ print(f"One GPU at home reads these eight batches in {home_us:.0f} simulated µs
 # %% [markdown] id=payoff-read
 # Nothing is missing, although a worker was lost while it had work.
 #
-# If you have the picture, a hatched call ended when the bad news came: the operating system closes a dead process's connections. If its blue bar begins right there, your `careful` sent the batch on at once. With white in between, it waited for the others first. (Bars of some hundred ms are mostly waiting: eight calls start together, on a machine that may be busy, and one thread of a worker runs all its recipes and sends all answers.)
+# If you have the picture, a hatched call ended when the bad news came: the operating system closes a dead process's connections. If its blue bar begins right there, your `careful` sent the batch on at once. With white in between, it waited for the others first. (The kill comes when your Python has packed and sent all eight, and sometimes tidied up its memory in between. Bars of some hundred ms are mostly waiting: one thread of a worker runs all its recipes and sends all answers, on a machine that may be busy.)
 #
 # It's a rescue, not a race. At home, all eight would be done before a single call came back, on the simulated clock. So send enough work to pay for the trip (tonight's wasn't), and work that anybody could do.
 #
@@ -922,7 +936,7 @@ print(f"One GPU at home reads these eight batches in {home_us:.0f} simulated µs
 
 # %% id=check-payoff tags=asserts
 assert np.allclose(found, np.maximum(digits.batches @ digits.w0 @ digits.w1, 0).ravel(), atol=1e-3)
-assert len(recipes) >= len(pictures)
+assert len(sent) >= len(pictures)
 assert stayed_here.metrics().makespan < min(span.duration for span in calls)
 folder.cleanup()  # the files of `read`
 
@@ -941,7 +955,7 @@ score("16")
 #
 # *For a day when you have a GPU to buy.*
 #
-# This page works because our batches don't need each other. In training they do: in each step, the GPUs add up their gradients. Here two GPUs add up 64 MB, in one box with NVLink, and over a network that moves 3.6 GB in a second. (That goes past your Python and Dask, so it's much faster than the door.)
+# This page works because our batches don't need each other. In training they do: in each step, the GPUs add up their gradients. Here two GPUs add up 64 MB, first in one box with NVLink:
 
 # %% id=run-network
 async def add_up(machines):
@@ -953,25 +967,36 @@ async def add_up(machines):
     return trace, min(span.duration for span in trace.find("all_reduce"))
 
 
-(in_a_box, box_took), (between, network_took) = await add_up(1), await add_up(2)
-agt.compare_timelines(
+in_a_box, box_took = await add_up(1)
+print(f"In one box, the all-reduce takes {box_took:.0f} µs.")
+
+# %% id=16-network guess within=0.25
+# Now they're in two machines, with a network between them that moves 3.6 GB in a second each way. (That goes past your Python and Dask, so it's much faster than the door.) How many times as long does the same all-reduce take?
+
+# %% id=16-network reveal
+between, network_took = await add_up(2)
+times_network = network_took / box_took
+picture = agt.compare_timelines(
     [trace.of("sim:1") for trace in (in_a_box, between)],
     [
         f"one box: all-reduce {box_took:.0f} µs",
         f"two machines: all-reduce {network_took / 1000:.1f} ms",
     ],
     lanes=("streams",),
-    lesson="Shown is GPU 1, which comes last and needn't wait. In one box the "
-    "all-reduce is the sliver on the left. Between two machines it's all you see.",
 )
+reveal("16-network", f"{times_network:.0f}", picture, ms=network_took / 1000)
+
+# %% id=16-network lesson
+# Shown is GPU 1, which comes last and needn't wait. In one box the all-reduce is the sliver on the left. Between two machines it's all you see.
+
+# %% id=16-network told truth=76
+# Each of them sends 64 MB, at 3.6 GB/s, and that's {ms:.1f} ms. Two real H200s (November 2026), with sockets on one host for a network, took 248 µs and 19.4 ms. So a training step of 17 ms, with four layers of 4096 x 4096, spends a millisecond on its gradients over NVLink, and would spend nearly 80 over those sockets. Most office networks are slower still: at 1 Gb/s, our 64 MB would take half a second.
 
 # %% [markdown] id=big-machine-read
-# Two real H200s (November 2026), with sockets on one host for a network, took 248 µs and 19.4 ms, 78 times as long. In a training step of 17 ms, with four layers of 4096 x 4096, adding up the gradients took a millisecond over NVLink, and would take nearly 80 over those sockets. And most office networks are slower: at 1 Gb/s, our 64 MB would take half a second.
-#
-# So if your GPUs have a lot to say to each other and your network is an ordinary one, buy the second GPU for the same box. Use a second machine for pieces that don't need each other.
+# If your GPUs have a lot to say to each other and your network is an ordinary one, buy the second GPU for the same box. Use a second machine for pieces that don't need each other.
 
 # %% id=check-network tags=asserts
-assert [round(box_took), round(network_took / 100), round(network_took / box_took)] == [248, 188, 76]
+assert [round(box_took), round(network_took / 100), round(times_network)] == [248, 188, 76]
 
 # %% [markdown] id=exercise-handles
 # ## Encore: leave it there

@@ -504,7 +504,7 @@ def draw_lines(took, cross):
     shown(figure, "Two rising lines that cross: the one at home begins lower, and is steeper.", judged)
 
 # %% id=16-worth guess within=0.25
-# Next door, each GPU gets half of the batches. On our simulated clock, where a call takes its least, from which even number of batches on are those two faster than your one? (Real processes will raise that number below.)
+# Next door, each GPU gets half of the batches. On our simulated clock, where a call takes its least, from which even number of batches on are those two faster than your one? (Real processes have their say below.)
 
 # %% id=16-worth reveal
 for n in range(4, 13, 2):
@@ -577,31 +577,38 @@ async def quickest(call, times=20):
     return min(took)
 
 # %% id=carrying tags=helpers
+from IPython.display import Markdown, display
+
+
 def draw_trip(each, packed, saves):
     """Draw what it costs to carry n batches, and what that saves; say from where on the trip pays."""
     figure, axes = plt.subplots(figsize=(9, 3.6), layout="constrained")
-    n, lines, told = np.array([0, max(packed)]), {}, []
+    n, told = np.array([0, max(packed)]), {}
     looks = [("a call for each batch", each, "#d55e00", "s"), ("packed in two calls", packed, "#009e73", "D")]
     for name, ms, color, marker in looks:
         more, first = np.polyfit(list(ms), list(ms.values()), 1)  # a straight line through the points
-        lines[name] = more, first
-        told.append(f"{name}: {first + 2 * more:.0f} ms for 2 batches, and {more:.1f} ms for a further one")
         label = f"costs: {name}\n(real, and only carried)"
-        axes.plot(list(ms), ms.values(), color=color, marker=marker, linestyle="--", label=label)
-    for (name, ms), (color, style) in zip(saves.items(), [("#8a4fa3", "-."), ("#0072b2", "-")]):
+        axes.plot(list(ms), ms.values(), marker, color=color)
+        axes.plot(n, first + more * n, "--", color=color, marker=marker, markevery=[], label=label)
+        told[name] = [f"{ms[2]:.0f} ms", f"{more:.1f} ms"]
+        for saved in saves.values():
+            if first > 1000 * (saved - more):
+                told[name].append("never")
+                continue
+            at = max(first / (saved - more), 1)
+            told[name].append(f"from about {at:.0f} on")
+            axes.plot(at, at * saved, "o", color="black", markersize=9)
+    for (name, ms), color, style in zip(saves.items(), ("#8a4fa3", "#0072b2"), ("-.", "-")):
         axes.plot(n, ms * n, style, color=color, label=f"saves: {name}\n(simulated)")
-        pays = {how: max(first / (ms - more), 1) for how, (more, first) in lines.items()
-                if first < 1000 * (ms - more)}  # fmt: skip
-        axes.plot([*pays.values()], [at * ms for at in pays.values()], "o", color="black", markersize=9)
-        words = {how: f"from about {at:.0f} batches on" for how, at in pays.items()}
-        judged = "; ".join(f"{how}, {words.get(how, 'never')}" for how in lines)
-        told.append(f"{name} is {ms:.2f} ms a batch, and pays for the trip: {judged}")
-    print("\n".join(told))
+    columns = ["2 batches cost", "a further one"]
+    columns += [f"pays with {name} saved ({ms:.2f} ms a batch)" for name, ms in saves.items()]
+    rows = [["", *columns], ["---"] * 5, *([name, *cells] for name, cells in told.items())]
+    display(Markdown("\n".join(f"| {' | '.join(row)} |" for row in rows)))
     top = max(*packed.values(), *[ms * max(packed) for ms in saves.values()])
     axes.set(xlim=(0, 1.04 * max(packed)), ylim=(0, 1.1 * top))
     axes.set(xlabel="batches", ylabel="time (ms)")
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1), labelspacing=1)
-    shown(figure, f"Two dashed lines and two solid ones. {'; '.join(told)}.")
+    shown(figure, "Two dashed lines for the costs, steep and flat, and two lines for what's saved: the table says where they cross.")
 
 # %% id=run-carrying
 def carried(*cargo):
@@ -632,7 +639,7 @@ if local is not None:
     draw_trip(each, packed, saves)
 
 # %% [markdown] id=carrying-read
-# The trip pays from a black dot on. (No dot? The lines above the picture say how far away it is.) Ours took, in ms and encrypted like yours:
+# The trip pays from a black dot on. (It may be outside of the picture: see the table.) Our machines took, in ms and encrypted like yours:
 #
 # | | quiet machines | two busy cores |
 # |---|---|---|
@@ -641,7 +648,7 @@ if local is not None:
 # | a further batch, packed | 0.2 or less | 0.1 to 1.1 |
 # | a further megabyte | 5 to 7 | 16 to 21 |
 #
-# *With a call for each batch* you lose with every batch, because it saves one millisecond at most. No second GPU helps: one Python packs every recipe and takes in every answer. *Packed*, you pay for two calls and hardly for the batches. So there is a dot, sooner if there's something to read, and late for the work alone, or never if the machine is busy. It's the second *disk* that's worth the trip.
+# *With a call for each batch* you lose on every batch: its call costs 2 ms or more, and it saves one at most. No second GPU helps, because one Python packs every recipe and takes in every answer. *Packed*, you pay for two calls and hardly for the batches. So the trip does pay, sooner if there's something to read, later for the work alone, and never if the machine is too busy. What's worth it is first of all the second *disk*.
 #
 # **So what do you have to send?** Few calls, with a lot in each. Names instead of numbers, because the 4 MB of a single batch would cost 20 ms and more. And all of it together has to take you at home more than *twice* as long as the trip, because next door half of it is still to be done.
 
@@ -928,7 +935,7 @@ print(f"One GPU at home reads these eight batches in {home_us:.0f} simulated µs
 # %% [markdown] id=payoff-read
 # Nothing is missing, although a worker was lost while it had work.
 #
-# If you have the picture, a hatched call ended when the bad news came: the operating system closes a dead process's connections. If its blue bar begins right there, your `careful` sent the batch on at once. With white in between, it waited for the others first. (The kill comes when your Python has packed and sent all eight, and sometimes tidied up its memory in between. Bars of some hundred ms are mostly waiting: one thread of a worker runs all its recipes and sends all answers, on a machine that may be busy.)
+# If you have the picture, a hatched call ended when the bad news came: the operating system closes a dead process's connections. If its blue bar begins right there, your `careful` sent the batch on at once. With white in between, it waited for the others first. (All bars begin before the kill, because your one Python first packs and sends all eight, and may have to tidy up its memory in between. Bars of some hundred ms are mostly waiting: one thread of a worker runs all its recipes and sends all answers, on a machine that may be busy.)
 #
 # It's a rescue, not a race. At home, all eight would be done before a single call came back, on the simulated clock. So send enough work to pay for the trip (tonight's wasn't), and work that anybody could do.
 #

@@ -601,7 +601,7 @@ def draw_trip(each, packed, saves):
     for (name, ms), color, style in zip(saves.items(), ("#8a4fa3", "#0072b2"), ("-.", "-")):
         axes.plot(n, ms * n, style, color=color, label=f"saves: {name}\n(simulated)")
     columns = ["2 batches cost", "a further one"]
-    columns += [f"pays with {name} saved ({ms:.2f} ms a batch)" for name, ms in saves.items()]
+    columns += [f"{name} ({ms:.2f} ms a batch) makes up for it" for name, ms in saves.items()]
     rows = [["", *columns], ["---"] * 5, *([name, *cells] for name, cells in told.items())]
     display(Markdown("\n".join(f"| {' | '.join(row)} |" for row in rows)))
     top = max(*packed.values(), *[ms * max(packed) for ms in saves.values()])
@@ -639,7 +639,7 @@ if local is not None:
     draw_trip(each, packed, saves)
 
 # %% [markdown] id=carrying-read
-# The trip pays from a black dot on. (It may be outside of the picture: see the table.) Our machines took, in ms and encrypted like yours:
+# The trip pays from a black dot on. (It may lie outside of the picture. The table has it.) Our machines took, in ms and encrypted like yours:
 #
 # | | quiet machines | two busy cores |
 # |---|---|---|
@@ -648,7 +648,7 @@ if local is not None:
 # | a further batch, packed | 0.2 or less | 0.1 to 1.1 |
 # | a further megabyte | 5 to 7 | 16 to 21 |
 #
-# *With a call for each batch* you lose on every batch: its call costs 2 ms or more, and it saves one at most. No second GPU helps, because one Python packs every recipe and takes in every answer. *Packed*, you pay for two calls and hardly for the batches. So the trip does pay, sooner if there's something to read, later for the work alone, and never if the machine is too busy. What's worth it is first of all the second *disk*.
+# *With a call for each batch* you lose on every batch, because its call costs more than the one millisecond that it saves at most. No second GPU helps: one Python packs every recipe and takes in every answer. *Packed*, you pay for two calls and hardly for the batches. So the trip does pay, sooner if there's something to read, later for the work alone, and never if the machine is too busy. What's worth it is first of all the second *disk*.
 #
 # **So what do you have to send?** Few calls, with a lot in each. Names instead of numbers, because the 4 MB of a single batch would cost 20 ms and more. And all of it together has to take you at home more than *twice* as long as the trip, because next door half of it is still to be done.
 
@@ -790,9 +790,9 @@ reveal("16-plug", f"{sum(end < 1200 for end in done)} {arrived}", what_came, las
 # %% [markdown] id=plug-read
 # ### What you can't know
 #
-# (`return_exceptions=True` lets you have their results. Without it, `gather` only raises the first error.)
-#
 # You can't know whether a lost batch was computed. What was on that GPU is gone, but you still have the recipe, and can send it once more. Ours are *idempotent*: they may run twice, since each writes only into its own arrays. A recipe that adds to a file would add twice.
+#
+# (`return_exceptions=True` gives you the results of the others as well. Without it, `gather` only raises the first error.)
 #
 # A real plug is worse. A machine that loses its power closes no connections, so Dask believes in it for 30 seconds, unless you set `distributed.comm.timeouts.tcp` lower.
 
@@ -950,7 +950,7 @@ folder.cleanup()  # the files of `read`
 # %% [markdown] id=farewell
 # ### Good night
 #
-# When a worker dies, every await that needs it raises an error, after 30 seconds if a machine lost its power, and no other does. You can send a recipe to somebody else, but the arrays are gone.
+# When a worker dies, every await that needs it raises an error, and no other does. If its machine lost its power, that takes 30 seconds. You can send a recipe to somebody else, but the arrays are gone.
 #
 # **Next:** in [17_teach_it_something](17_teach_it_something.ipynb) you teach a small language model a song. Until then, be kind to whoever vacuums.
 

@@ -644,7 +644,7 @@ if local is not None:
 # | | quiet machines | two busy cores |
 # |---|---|---|
 # | two calls | 5 to 12 | 9 to 60 |
-# | a further batch with a call of its own | 2 to 4 | 7 to 20 |
+# | a further batch with a call of its own | 2 to 4 | 5 to 20 |
 # | a further batch, packed | 0.2 or less | 0.1 to 1.1 |
 # | a further megabyte | 5 to 7 | 16 to 21 |
 #
@@ -997,7 +997,7 @@ reveal("16-network", f"{times_network:.0f}", picture, ms=network_took / 1000)
 # Shown is GPU 1, which comes last and needn't wait. In one box the all-reduce is the sliver on the left. Between two machines it's all you see.
 
 # %% id=16-network told truth=76
-# Each of them sends 64 MB, at 3.6 GB/s, and that's {ms:.1f} ms. Two real H200s (November 2026), with sockets on one host for a network, took 248 µs and 19.4 ms. So a training step of 17 ms, with four layers of 4096 x 4096, spends a millisecond on its gradients over NVLink, and would spend nearly 80 over those sockets. Most office networks are slower still: at 1 Gb/s, our 64 MB would take half a second.
+# Each of them sends 64 MB (67 million bytes) at 3.6 GB/s, and that's {ms:.1f} ms. Two real H200s (November 2026), with sockets on one host for a network, took 248 µs and 19.4 ms. So a training step of 17 ms, with four layers of 4096 x 4096, spends a millisecond on its gradients over NVLink, and would spend nearly 80 over those sockets. Most office networks are slower still: at 1 Gb/s, our 64 MB would take half a second.
 
 # %% [markdown] id=big-machine-read
 # If your GPUs have a lot to say to each other and your network is an ordinary one, buy the second GPU for the same box. Use a second machine for pieces that don't need each other.

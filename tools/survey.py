@@ -7,12 +7,12 @@ Each folder is a clone of a repository. A line of the answer is a kernel: whethe
 said when it was launched. A file that another one includes is read there, and headers are looked for in the
 whole repository, as a build says by -I. Of a template that only templates of the host launch, survey.json
 says an instance that they come to. A kernel that isn't read is "unsupported" if simgpu refuses by design what
-it needs; else nvcc has the last word: where that refuses the file, too, survey.json has its message.
+it needs. Where nvcc refuses the file, too, survey.json has its message.
 
-Nobody tells us what the host code passes, so we guess: numbers are n, arrays have
-`ROOM` elements, whole numbers in them go 0, 1, ... n - 1. The shape is what the host code of the file says,
-if that is a number, with as many blocks as n needs on the axes that the kernel looks at. So bounds of global
-memory are no part of the survey: a kernel that wants more than our arrays have got "short" ones.
+Nobody tells us what the host code passes, so we guess: numbers are n, arrays have `ROOM` elements, whole
+numbers in them go 0, 1, ... n - 1. The shape is what the host code of the file says, if that is a number,
+with as many blocks as n needs on the axes that the kernel looks at. So bounds of global memory are no part of
+the survey: a kernel that wants more than our arrays have got "short" ones.
 
 What we found when we read the kernels is in benchmarks/results/survey.json, by repository, file and kernel,
 with the commits that we read. `--count` counts by its first words, and names those that nobody has read.
@@ -248,8 +248,10 @@ def surveyed(folder: Path, seconds: float, launch: bool = True) -> Iterator[dict
                     kernel["state"] = found["outcome"] = "read"
                 if kernel["state"] == "read" and launch:
                     with within_limits(file, seconds, 4096):
-                        instance = instance_of(kernel["name"], without_comments(text))
-                        found = launched(instance, text, file)
+                        name = kernel["name"]
+                        if name != instances.get(named):
+                            name = instance_of(name, without_comments(text))
+                        found = launched(name, text, file)
             except UnsupportedFeatureError as error:
                 found = {"outcome": "unsupported", "says": str(error).split("\n")[0]}
             except SimGpuError as error:
@@ -266,22 +268,19 @@ def counted(lines: list[dict[str, Any]]) -> Iterator[str]:
     yield f"{len(kernels)} kernels, {len(files)} files, {len({r for r, _ in files})} repositories"
     outcomes = Counter(line["outcome"] for line in lines)
     yield from (f"{n:6} {what}" for what, n in outcomes.most_common())
-    refused = kept("refused")
-    causes = {
-        what: Counter[str]() for what in ("by design", "as by nvcc", "simgpu could read them")
-    }
+    theirs, design, ours = Counter[str](), Counter[str](), Counter[str]()
     for line in (k for k in kernels if k["outcome"] in ("unsupported", "refused", "guessed")):
-        theirs = line["file"] in refused.get(line["repository"], ())
-        what = 0 if line["outcome"] == "unsupported" else 1 if theirs else 2
-        says = re.sub(r"'[^']*'", "'...'", line["says"].split("error: ")[-1])[:72]
-        causes[[*causes][what]][says] += 1
-    design, nvcc, ours = (found.total() for found in causes.values())
-    read = len(kernels) - design - nvcc - ours
-    yield f"{read} are read, {read / len(kernels):.1%}"
-    yield f"{read / (len(kernels) - nvcc):.1%} of those that nvcc takes"
-    yield f"{read / (read + ours or 1):.1%} of these without what is refused by design"
-    for what, found in causes.items():
-        yield f"{found.total()} are refused: {what}"
+        found = design if line["outcome"] == "unsupported" else ours
+        found = theirs if line["file"] in kept("refused").get(line["repository"], ()) else found
+        found[re.sub(r"'[^']*'", "'...'", line["says"].split("error: ")[-1])[:72]] += 1
+    rest = len(kernels) - theirs.total()
+    read = rest - design.total() - ours.total()
+    yield f"{read} of {len(kernels)} are read, {read / len(kernels):.1%}"
+    yield f"{read} of {rest} are read, {read / (rest or 1):.1%}, without those that nvcc refuses, too"
+    rest -= design.total()
+    yield f"{read} of {rest} are read, {read / (rest or 1):.1%}, and without those refused by design"
+    for found, why in (theirs, "nvcc, too"), (design, "by design"), (ours, "and could be read"):
+        yield f"{found.total()} are refused: {why}"
         yield from (f"{n:6} {says}" for says, n in found.most_common())
     judged, words = kept("judged"), Counter[str]()
     for line in kernels:

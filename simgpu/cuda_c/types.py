@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -123,20 +123,20 @@ class Struct:
     def member(self, name: str) -> Field | None:
         """The field of this name, if there is one."""
         inside: Field | None = None
-        for field in self.fields:
-            if field.name == name:
-                return field
-            if inside is None and not field.name and isinstance(field.type, Struct):
-                inner = field.type.member(name)
-                inside = inner and replace(inner, offset=field.offset + inner.offset)
+        for one in self.fields:
+            if one.name == name:
+                return one
+            if inside is None and not one.name and isinstance(one.type, Struct):
+                inner = one.type.member(name)
+                inside = inner and replace(inner, offset=one.offset + inner.offset)
         return inside
 
     def members(self) -> list[str]:
         """The names that `member` knows."""
         names: list[str] = []
-        for field in self.fields:
-            inner = None if field.name else field.type
-            names += inner.members() if isinstance(inner, Struct) else [field.name]
+        for one in self.fields:
+            inner = None if one.name else one.type
+            names += inner.members() if isinstance(inner, Struct) else [one.name]
         return names
 
 
@@ -154,6 +154,7 @@ class Pointer:
     target: CType
     const: bool = False
     volatile: bool = False
+    restrict: bool = field(default=False, compare=False)  # no other pointer leads there
 
 
 @dataclass(frozen=True)

@@ -143,7 +143,8 @@ def _twins(kernel: LoadedKernel, given: Sequence[Any]) -> Complaint | None:
     passed = [*zip(said, compiled, given)]  # noqa: B905 - a launch tells who takes another number
     for (one, a, x), (other, b, y) in permutations(passed, 2):
         memory = x is y and (is_array(x) or isinstance(x, Output))
-        if memory and one.restrict and (a.origin.has("written") or b.origin.has("written")):
+        restrict = one.restrict or a.origin.has("restrict")
+        if memory and restrict and (a.origin.has("written") or b.origin.has("written")):
             text = (
                 f"'{one.name}' is __restrict__, and '{other.name}' is the same array, which changes"
             )

@@ -79,8 +79,17 @@ def lower(
     if function.body is None:
         text = f"the kernel '{function.name}' is declared, and has no body in this file"
         c.fail(function.at, text)
-    with c.scoped():
+    with c.scoped() as names:
         sequence(c, function.body.body)
+        for (
+            local
+        ) in names.names.values():  # of the whole body: within a part, others may change it later
+            if (
+                isinstance(local, Variable)
+                and isinstance(local.type, Pointer)
+                and local.type.restrict
+            ):
+                local.origin.note("restrict")
     read = [v.origin.root() for v in parameters if isinstance(v.type, Pointer) and v.type.const]
     for origin, at in c.aims.recast:
         if origin.has("written") and origin.root() in read:

@@ -120,12 +120,10 @@ def signature_of(
         element, _ = _components(target)
         plain = isinstance(element, Scalar | Pointer) and not isinstance(target, ArrayType)
         dtype = record_dtype(element) if plain else None
-        words = param.type.pointers[-1] if pointer and param.type.pointers else ()
-        restrict = any("restrict" in word for word in words)
-        given = KernelParameter(
-            param.name, spelled(target), pointer, const, dtype, record, restrict
+        restrict = pointer and ctype.restrict
+        parameters.append(
+            KernelParameter(param.name, spelled(target), pointer, const, dtype, record, restrict)
         )
-        parameters.append(given)
     return KernelSignature(name, tuple(parameters), variables)
 
 

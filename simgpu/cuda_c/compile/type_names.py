@@ -60,7 +60,8 @@ def resolve_type(c: Context, name: ast.TypeName) -> CType:
         ctype = member.type
     const, volatile = name.const, name.volatile
     for qualifiers in name.pointers:
-        ctype = types.Pointer(ctype, const, volatile)
+        restrict = any("restrict" in word for word in qualifiers)
+        ctype = types.Pointer(ctype, const, volatile, restrict)
         const, volatile = "const" in qualifiers, "volatile" in qualifiers
     return ctype
 

@@ -9,8 +9,8 @@ from simgpu.cuda_c.types import CType
 
 # Something stores; an atomicCAS works there, which makes the plain read in front of its loop harmless; an
 # atomic or a volatile access does, so that what others do meanwhile is expected; the memory is one of a block
-# or a thread (near), or of the device.
-Fact = Literal["written", "compared", "signals", "near", "far"]
+# or a thread (near), or of the device; a local pointer says that no other leads there.
+Fact = Literal["written", "compared", "signals", "near", "far", "restrict"]
 
 
 class Origin:

@@ -183,7 +183,11 @@ class _Parser(StructParser):
         self._skip_item()
         here = self.tokens[start : self.position]
         if here[0].is_("typedef", "using"):
-            self._refuse_type(here[-2 if here[0].is_("typedef") else 1], error)
+            ends = (";", "[", "__attribute__") if here[0].is_("typedef") else ("=", "[")
+            named = [t for t, after in pairwise(here) if t.kind == "name" and after.is_(*ends)]
+            if not named:
+                raise error
+            self._refuse_type(named[0], error)
             return
         for before, word, name, after in zip(here, here[1:], here[2:], here[3:], strict=False):
             if before.is_(">") and word.is_("struct", "class") and after.is_("{", ";", ":", "<"):

@@ -98,6 +98,8 @@ WRONG: list[tuple[str, ...]] = [
     ("grand", "RaceError", f"{PART} if (t == 0) {{ atomicExch(&part[blockIdx.x], s); __threadfence(); last = atomicInc((unsigned*)count, gridDim.x - 1) == gridDim.x - 1; }} {ADDS} }}"),
     # What pointers and lanes promise.
     ("twin", "RestrictError", 'extern "C" __global__ void twin(int n, const float* __restrict__ x, float* y) { int i = blockIdx.x * 64 + threadIdx.x; if (i < n) { y[i] = x[i] + 1; y[i] = (x[i] - 1) * 2; } }'),
+    ("twin", "RestrictError", 'typedef const float* __restrict__ alone; extern "C" __global__ void twin(int n, alone x, float* y) { int i = blockIdx.x * 64 + threadIdx.x; if (i < n) { y[i] = x[i] + 1; y[i] = (x[i] - 1) * 2; } }'),
+    ("twin", "RestrictError", f"{I} const float* __restrict__ p = x; if (i < n) {{ y[i] = p[i] + 1; y[i] = (p[i] - 1) * 2; }}"),
     ("twin", "RaceError", f"{I} if (i < n - 1) y[i] = x[i + 1] - x[i + 1] + 2 * x[i]; else if (i < n) y[i] = 2 * x[i];"),
     ("saxpy", "ValuesError", f"{I} if (i < n) y[i] = (__popc(__activemask()) == min(32, n - i / 32 * 32) ? a : 0) * x[i] + y[i];"),
     # The order in which threads come to an atomic.
@@ -144,6 +146,7 @@ ONE_THREAD = (
 RIGHT: list[tuple[str, ...]] = [
     ("saxpy", f"{I} if (i >= n) return; {Y}"),
     ("twin", f"{I} if (i < n) y[i] = 2 * x[i];"),
+    ("twin", f"{I} if (i < n) {{ float v; {{ const float* __restrict__ p = x; v = p[i]; }} y[i] = 2 * v; }}"),
     ("look", f"{I} if (i < n) y[i] = table[i % 16];", "__constant__ float table[32];"),
     ("histogram", f"{I} unsigned w = __activemask(); for (int b = 0; b < 16; b++) {{ unsigned m = __ballot_sync(w, i < n && x[i] == b); if (m && threadIdx.x % 32 == __ffs(m) - 1) atomicAdd(&bins[b], __popc(m)); }}"),
     ("saxpy", f"for ({I[:-1]}; i < n; i += gridDim.x * blockDim.x) *(y + i) = fmaf(a, x[i], *(y + i));"),

@@ -31,25 +31,28 @@ async def ask(desk, visitor):
             yield token
     finally:
         visitor.gone = True
+        desk.line[:] = [other for other in desk.line if other is not visitor]
 
 
 # %% id=19-door
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 
 @contextmanager
-def listening(visitor):
+def listening(desk, visitor):
     try:
         yield
     finally:
         visitor.gone = True
+        with suppress(ValueError):
+            desk.line.remove(visitor)
 
 
 async def ask(desk, visitor):
     if not len(desk.line) < desk.most:
         raise agt.errors.ServerBusyError(f"{len(desk.line)} are waiting")
     desk.line.append(visitor)
-    with listening(visitor):
+    with listening(desk, visitor):
         while (token := await visitor.next()) is not None:
             yield token
 

@@ -109,7 +109,9 @@ async def ask(desk, visitor):
 
 # %% id=19-door cause="somebody stopped listening after a token"
 # - finally:
-# - visitor.gone = True
+# -     visitor.gone = True
+# -     if visitor in desk.line:
+# -         desk.line.remove(visitor)
 # + except asyncio.CancelledError:
 # +     visitor.gone = True
 # +     raise
@@ -335,6 +337,8 @@ def ask(desk, visitor):
 # %% id=19-door cause="`visitor.next()` raised an error, and `visitor.gone` is still False: `finally` runs however a"
 # - finally:
 # -     visitor.gone = True
+# -     if visitor in desk.line:
+# -         desk.line.remove(visitor)
 # + except (GeneratorExit, asyncio.CancelledError):
 # +     visitor.gone = True
 # +     raise
@@ -343,7 +347,25 @@ def ask(desk, visitor):
 
 # %% id=19-door cause="who comes last should stand at the end of `desk.line`"
 # - desk.line.append(visitor)
-# + desk.line.appendleft(visitor)
+# + desk.line.insert(0, visitor)
+
+
+# %% id=19-door cause="was cancelled while in line, and still stands there"
+# - if visitor in desk.line:
+# -     desk.line.remove(visitor)
+
+
+# %% id=19-door cause="ValueError"
+# - if visitor in desk.line:
+# -     desk.line.remove(visitor)
+# + desk.line.remove(visitor)
+
+
+# %% id=19-door cause="those who still wait aren't in it as they were"
+# - if visitor in desk.line:
+# -     desk.line.remove(visitor)
+# + if visitor in desk.line:
+# +     desk.line.clear()
 
 
 # %% id=19-strangers cause="with a token left out"

@@ -202,7 +202,7 @@ def _is_ahead(room: _WatchedRoom, right: _WatchedRoom) -> None:
 
 
 # ------------------------------------------------------------------ at the door
-class _Line(deque[Any]):
+class _Line(list[Any]):
     """A waiting line that knows how long it has been."""
 
     longest = 0
@@ -220,14 +220,22 @@ class _Desk:
 
 
 class _Talk:
-    """A visitor whose tokens come one by one, and an error instead of -1; it counts how many were taken."""
+    """A visitor who is seated at the first ask, and whose tokens come one by one; an error instead of -1."""
 
-    def __init__(self, tokens: Sequence[int]) -> None:
+    def __init__(self, tokens: Sequence[int], desk: _Desk, seated: bool = True) -> None:
         self.gone, self.taken = False, 0
-        self._tokens = deque[int](tokens)
+        self.saw: list[Any] = []  # the line, when a token was asked for first
+        self._tokens, self._desk, self._seated, self._asked = deque(tokens), desk, seated, False
 
     async def next(self) -> int | None:
+        first, self._asked = not self._asked, True
+        if first:
+            self.saw = [*self._desk.line]
         await agt.sleep(10)
+        if first and not self._seated:
+            await asyncio.Event().wait()  # for a seat, until somebody cancels
+        if first and self in self._desk.line:
+            self._desk.line.remove(self)
         if not self._tokens:
             return None
         if self._tokens[0] < 0:
@@ -252,7 +260,8 @@ def _generator(mine: Ask, desk: _Desk, visitor: _Talk) -> AsyncGenerator[int]:
 
 async def _all_heard(mine: Ask) -> None:
     for tokens in ([], [5], [7, 0, 7, 3]):
-        desk, visitor = _Desk(2), _Talk(tokens)
+        desk = _Desk(2)
+        visitor = _Talk(tokens, desk)
         heard: list[int] = []
         async for token in _generator(mine, desk, visitor):
             complaint = f"{visitor.taken} tokens were taken before anybody was told number "
@@ -261,12 +270,13 @@ async def _all_heard(mine: Ask) -> None:
             must(not visitor.gone, "`gone` was set while somebody still listened")
             heard.append(token)
         must(heard == tokens, f"the tokens were {tokens}, and {heard} were told")
-        must([*desk.line] == [visitor], "a visitor should stand in `desk.line` once")
+        must(visitor.saw == [visitor], "a visitor should stand in `desk.line` once")
 
 
 async def _turned_away(mine: Ask) -> None:
     for most, waiting in ((2, 2), (2, 3), (0, 0)):
-        desk, visitor = _Desk(most, waiting), _Talk([1])
+        desk = _Desk(most, waiting)
+        visitor = _Talk([1], desk)
         words = f"{waiting} in line and room for {most}"
         try:
             async for _ in _generator(mine, desk, visitor):
@@ -279,26 +289,49 @@ async def _turned_away(mine: Ask) -> None:
             raise Rejected(f"with {words}, nobody was told: raise `agt.errors.ServerBusyError`")
         complaint = f"with {words}, the line has {len(desk.line)} afterwards: look first, and get "
         must(desk.line.longest <= waiting and len(desk.line) == waiting, complaint + "in line then")
-    desk, visitor = _Desk(3, 2), _Talk([1])
+    desk = _Desk(3, 2)
+    visitor = _Talk([1], desk)
     try:
         async for _ in _generator(mine, desk, visitor):
             pass
     except ServerBusyError:
         raise Rejected("with 2 in line and room for 3, somebody was turned away") from None
-    must(desk.line[-1] is visitor, "who comes last should stand at the end of `desk.line`")
+    must(visitor.saw[-1] is visitor, "who comes last should stand at the end of `desk.line`")
 
 
 async def _left(mine: Ask) -> None:
-    visitor = _Talk(range(9))
-    talk = _generator(mine, _Desk(1), visitor)
+    desk = _Desk(1)
+    visitor = _Talk(range(9), desk)
+    talk = _generator(mine, desk, visitor)
     await anext(talk)
     await talk.aclose()
     complaint = "somebody stopped listening after a token, "
     must(visitor.gone, complaint + "and `visitor.gone` is still False")
-    visitor = _Talk(range(9))
+    visitor = _Talk(range(9), desk)
+    await _cancelled(mine, desk, visitor)
+    complaint = "the task of somebody who listens was cancelled in the middle, and `visitor.gone` "
+    must(visitor.gone, complaint + "is still False: `finally` runs however a block is left")
+    visitor = _Talk([-1], desk)
+    with suppress(TimeoutError):
+        await anext(_generator(mine, desk, visitor))
+    complaint = "`visitor.next()` raised an error, and `visitor.gone` is still False: "
+    must(visitor.gone, complaint + "`finally` runs however a block is left")
 
+
+async def _left_the_line(mine: Ask) -> None:
+    desk = _Desk(2, 1)
+    waiting = [*desk.line]
+    visitor = _Talk(range(9), desk, seated=False)
+    await _cancelled(mine, desk, visitor)
+    complaint = "somebody was cancelled while in line, and still stands there: a line full of "
+    must(visitor not in desk.line, complaint + "people who have left would turn others away")
+    complaint = "somebody was cancelled while in line, and afterwards "
+    must(desk.line == waiting, complaint + "those who still wait aren't in it as they were")
+
+
+async def _cancelled(mine: Ask, desk: _Desk, visitor: _Talk) -> None:
     async def listens() -> None:
-        async for _ in _generator(mine, _Desk(1), visitor):
+        async for _ in _generator(mine, desk, visitor):
             await agt.sleep(1)
 
     task = asyncio.create_task(listens())
@@ -307,18 +340,11 @@ async def _left(mine: Ask) -> None:
     outcome: Any = (await asyncio.gather(task, return_exceptions=True))[0]
     complaint = "the task of somebody who listens was cancelled, and `ask` went on: "
     must(isinstance(outcome, asyncio.CancelledError), complaint + "let the cancellation out")
-    complaint = "the task of somebody who listens was cancelled in the middle, and `visitor.gone` "
-    must(visitor.gone, complaint + "is still False: `finally` runs however a block is left")
-    visitor = _Talk([-1])
-    with suppress(TimeoutError):
-        await anext(_generator(mine, _Desk(1), visitor))
-    complaint = "`visitor.next()` raised an error, and `visitor.gone` is still False: "
-    must(visitor.gone, complaint + "`finally` runs however a block is left")
 
 
 def check_front_door(mine: Any, _model: Any) -> None:
-    """Tokens come one by one; a full line turns people away; whoever stops listening is gone."""
-    for part in _all_heard, _turned_away, _left:
+    """Tokens come one by one; a full line turns people away; whoever leaves is gone, and out of the line."""
+    for part in _all_heard, _turned_away, _left, _left_the_line:
         call(part, mine)
 
 

@@ -12,9 +12,11 @@ SHAPE, DTYPE = (4096,), torch.float32
 layers = [torch.nn.Linear(4096, 4096) if at % 2 == 0 else torch.nn.ReLU() for at in range(15)]
 model = torch.nn.Sequential(*layers, torch.nn.Linear(4096, 10)).cuda().eval()
 
+import time
 from dataclasses import dataclass
 
-agt.current_device().patience_us = 50_000  # for so long an await looks itself; then a thread does
+agt.current_device().patience_us = 50_000  # for so long an await asks the GPU, and then a thread
+torch.set_num_threads(1)  # or else torch.stack wakes all cores, for half a megabyte
 
 
 class Unavailable(Exception):
@@ -25,37 +27,38 @@ class Unavailable(Exception):
 class Lane:
     """The memory of one batch at a time, and the model as a graph on it."""
 
-    pinned: torch.Tensor  # requests, on the host
-    x: torch.Tensor  # and on the GPU
-    y: torch.Tensor  # answers, there
-    found: torch.Tensor  # and on the host, pinned
+    x_host: torch.Tensor  # pinned, as y_host
+    x: torch.Tensor
+    y: torch.Tensor
+    y_host: torch.Tensor
     graph: torch.cuda.CUDAGraph
     copying: torch.cuda.Stream
+    begun: float = math.inf  # when its batch began
 
 
 class Service:
-    """Answers requests in batches. While the GPU computes one, the next is copied to it."""
+    """Answers requests in batches. While the GPU computes one, the next is made ready."""
 
-    def __init__(self, model, shape, dtype=torch.float32, most=32, room=1000):
-        self.model, self.most = model, most
-        self.wanted = torch.Size(shape), dtype, torch.device("cpu")
-        self.waiting, self.closed = asyncio.Queue(room), False
+    def __init__(self, model, shape, dtype=torch.float32, max_batch=32, max_queue=1000):
+        self.model, self.max_batch = model, max_batch
+        self.expected = torch.Size(shape), dtype, torch.device("cpu")
+        self.queue, self.closed = asyncio.Queue(max_queue), False
         self.computing = torch.cuda.Stream()
-        self.lanes = [self.lane() for _ in range(2)]  # one copies while the other computes
+        self.lanes = [self.lane() for _ in range(2)]
 
     def lane(self):
-        shape, dtype, _ = self.wanted
-        pinned = torch.zeros(self.most, *shape, dtype=dtype, pin_memory=True)
-        x = torch.zeros(self.most, *shape, dtype=dtype, device="cuda")
+        shape, dtype, _ = self.expected
+        x_host = torch.zeros(self.max_batch, *shape, dtype=dtype, pin_memory=True)
+        x = torch.zeros(self.max_batch, *shape, dtype=dtype, device="cuda")
         with torch.inference_mode():
-            self.model(x)  # once before it's captured, so that everything is loaded
             graph, y = self.capture(x)
-        found = torch.empty(y.shape, dtype=y.dtype, pin_memory=True)
-        return Lane(pinned, x, y, found, graph, torch.cuda.Stream())
+        y_host = torch.empty(y.shape, dtype=y.dtype, pin_memory=True)
+        return Lane(x_host, x, y, y_host, graph, torch.cuda.Stream())
 
     def capture(self, x):
+        self.model(x)  # once before, so that everything is loaded
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
+        with torch.cuda.graph(graph, stream=self.computing):  # not the one of all other captures
             y = self.model(x)
         return graph, y
 
@@ -66,13 +69,18 @@ class Service:
     async def __call__(self, x):
         """The answer to one request."""
         given = x.shape, x.dtype, x.device
-        if given != self.wanted:  # it would fail the whole batch
-            raise ValueError(f"a request is {self.wanted}, not {given}")
-        if self.closed or self.waiting.full():
+        if given != self.expected:  # it would fail the whole batch
+            raise ValueError(f"a request is {self.expected}, not {given}")
+        if self.closed or self.queue.full():
             raise Unavailable("the service has ended" if self.closed else "too many requests wait")
         answer = asyncio.get_running_loop().create_future()
-        self.waiting.put_nowait((x, answer))
+        self.queue.put_nowait((x, answer))
         return await answer
+
+    def healthy(self, seconds=10.0):
+        """False once the service has ended, or if a batch takes the GPU too long."""
+        begun = min(lane.begun for lane in self.lanes)
+        return not self.closed and time.monotonic() - begun < seconds
 
     async def run(self):
         """Serve until it's cancelled, or until the GPU fails."""
@@ -82,7 +90,7 @@ class Service:
                     tasks.create_task(self.serve(lane))
         finally:
             self.closed = True
-            self.refuse(self.waiting.get_nowait() for _ in range(self.waiting.qsize()))
+            self.refuse(self.queue.get_nowait() for _ in range(self.queue.qsize()))
             await agt.reached(self.computing)  # a batch may still use our memory
 
     def refuse(self, batch):
@@ -93,43 +101,47 @@ class Service:
     async def serve(self, lane):
         while True:
             batch = []
-            while not batch or (len(batch) < self.most and not self.waiting.empty()):
-                x, answer = self.waiting.get_nowait() if batch else await self.waiting.get()
+            while not batch or (len(batch) < self.max_batch and not self.queue.empty()):
+                x, answer = self.queue.get_nowait() if batch else await self.queue.get()
                 if not answer.done():  # or else nobody waits for it: its deadline has passed
                     batch.append((x, answer))
+            lane.begun = time.monotonic()
             try:
-                answers = await self.answers([x for x, _ in batch], lane)
+                rows = await self.process([x for x, _ in batch], lane)
+                for at, ((_, answer), y) in enumerate(zip(batch, rows)):
+                    if not answer.done():
+                        answer.set_result(y)
+                    if at % 8 == 7:
+                        await asyncio.sleep(0)  # a turn of the loop wakes eight handlers, not 64
             except Exception as error:
                 for _, answer in batch:
                     if not answer.done():
                         answer.set_exception(error)
                 if isinstance(error, agt.DeviceError):
                     raise  # every later batch would fail, too: the service ends
-            else:
-                for (_, answer), y in zip(batch, answers):
-                    if not answer.done():
-                        answer.set_result(y)
             finally:
+                lane.begun = math.inf
                 self.refuse(batch)  # those that aren't answered, because the lane was cancelled
-            await asyncio.sleep(0)  # others have a turn before the next batch
 
-    async def answers(self, rows, lane):
+    async def process(self, rows, lane):
         try:
-            found = self.enqueue(rows, lane)
+            y = self.enqueue(rows, lane)
         finally:  # also if it failed halfway: the next batch will overwrite the pinned memory
             await agt.reached(self.computing)
-        return found.clone()
+        return y.clone()
 
     def enqueue(self, rows, lane):
         """Hand a batch to the GPU: copy in, compute, copy out. Never waits for it."""
         with agt.ranges.span("batch"), torch.inference_mode():
-            torch.stack(rows, out=lane.pinned[: len(rows)])
+            torch.stack(rows, out=lane.x_host[: len(rows)])
             with torch.cuda.stream(lane.copying):
-                lane.x.copy_(lane.pinned, non_blocking=True)
+                lane.x.copy_(lane.x_host, non_blocking=True)
             self.computing.wait_stream(lane.copying)
             with torch.cuda.stream(self.computing):
-                return lane.found.copy_(self.compute(lane), non_blocking=True)
+                return lane.y_host.copy_(self.compute(lane), non_blocking=True)
 
+import gc
+import logging
 from contextlib import asynccontextmanager
 
 from starlette.applications import Starlette
@@ -142,7 +154,10 @@ DEADLINE_S = 2.0
 @asynccontextmanager
 async def lifespan(app):
     app.state.service = Service(model, SHAPE, DTYPE)
+    gc.collect()
+    gc.freeze()  # or else the collector looks through all of PyTorch, for a tenth of a second
     running = asyncio.create_task(app.state.service.run())
+    running.add_done_callback(ended)
     try:
         yield
     finally:
@@ -150,7 +165,13 @@ async def lifespan(app):
         await asyncio.wait([running])
 
 
-def refused(status, why):
+def ended(running):
+    if not running.cancelled():
+        log = logging.getLogger("uvicorn.error")
+        log.error("the service has ended", exc_info=running.exception())
+
+
+def problem(status, why):
     return JSONResponse({"error": why}, status_code=status)
 
 
@@ -162,21 +183,21 @@ async def answer(request):
         if len(body) > size:
             break
     if len(body) != size:
-        return refused(422, f"send {numbers} numbers, {DTYPE}, little-endian: {size} bytes")
+        return problem(422, f"send {numbers} numbers, {DTYPE}, little-endian: {size} bytes")
     x = torch.frombuffer(body, dtype=DTYPE).reshape(SHAPE)
     try:
         async with asyncio.timeout(DEADLINE_S):
             y = await request.app.state.service(x)
     except TimeoutError:
-        return refused(504, f"no answer within {DEADLINE_S} s")
+        return problem(504, f"no answer within {DEADLINE_S} s")
     except Unavailable as error:
-        return refused(503, str(error))
+        return problem(503, str(error))
     return JSONResponse({"best": int(y.argmax())})  # YOUR ANSWER
 
 
 async def health(request):
-    closed = request.app.state.service.closed
-    return JSONResponse({"serves": not closed}, status_code=503 if closed else 200)
+    healthy = request.app.state.service.healthy()
+    return JSONResponse({"healthy": healthy}, status_code=200 if healthy else 503)
 
 
 routes = [Route("/", answer, methods=["POST"]), Route("/health", health)]

@@ -52,7 +52,7 @@ def main() -> None:
         record_course.write(trace, folder / f"{name}.json")
     for name in ("service_trace", "reused"):
         print(name, names[name].table(), sep="\n")
-    for trace in (*names["traces"], *names["both"]):
+    for trace in (*names["traces"], *names["replays"]):
         print(agt.analyse(trace).table(), agt.diagnose(trace), trace.table(), sep="\n")
 
 

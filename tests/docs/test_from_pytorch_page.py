@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import copy_context
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -226,7 +227,7 @@ def on_stream(stream: Stream | Graph) -> Iterator[None]:
         current.on = before
 
 
-def graph(captured: Graph) -> AbstractContextManager[None]:
+def graph(captured: Graph, stream: Stream) -> AbstractContextManager[None]:
     captured.calls = []
     return on_stream(captured)
 
@@ -242,6 +243,7 @@ TORCH = SimpleNamespace(
     float32=np.dtype(np.float32),
     device=str,  # NumPy's arrays say "cpu"
     frombuffer=np.frombuffer,
+    set_num_threads=lambda number: None,
     zeros=zeros,
     empty=Pinned,
     stack=lambda rows, out: np.stack(rows, out=out),
@@ -321,7 +323,7 @@ async def test_each_request_gets_its_own_answer_out_of_a_batch(service: Any) -> 
 
 
 async def test_what_fails_is_told_to_its_own_batch(service: Any) -> None:
-    serving = service(twice, SHAPE, most=2)
+    serving = service(twice, SHAPE, max_batch=2)
     Graph.fails = 1
     with running(serving):
         told = await asyncio.gather(
@@ -334,7 +336,7 @@ async def test_what_fails_is_told_to_its_own_batch(service: Any) -> None:
 
 
 async def test_nobody_waits_for_ever(service: Any, names: dict[str, Any]) -> None:
-    serving = service(twice, SHAPE, most=2)
+    serving = service(twice, SHAPE, max_batch=2)
     with running(serving) as task:
         asked = [asyncio.ensure_future(serving(request(number))) for number in range(9)]
         await asyncio.sleep(0)
@@ -374,7 +376,7 @@ async def test_those_that_the_gpu_computes_for_are_told_too(
 
 
 async def test_there_is_room_for_so_many(service: Any, names: dict[str, Any]) -> None:
-    serving = service(twice, SHAPE, room=3)
+    serving = service(twice, SHAPE, max_queue=3)
     asked = [asyncio.ensure_future(serving(request(number))) for number in range(4)]
     await asyncio.sleep(0)
     with pytest.raises(names["Unavailable"], match="too many"):
@@ -384,7 +386,7 @@ async def test_there_is_room_for_so_many(service: Any, names: dict[str, Any]) ->
 
 
 async def test_who_is_gone_takes_no_row_of_a_batch(service: Any) -> None:
-    serving = service(twice, SHAPE, most=2)
+    serving = service(twice, SHAPE, max_batch=2)
     batches: list[list[float]] = []
     enqueue = serving.enqueue
 
@@ -407,7 +409,7 @@ async def test_who_is_gone_takes_no_row_of_a_batch(service: Any) -> None:
 
 
 async def test_a_fault_of_the_gpu_ends_the_service(service: Any, names: dict[str, Any]) -> None:
-    serving = service(twice, SHAPE, most=2)
+    serving = service(twice, SHAPE, max_batch=2)
     Graph.faults = 1
     task = asyncio.ensure_future(serving.run())
     async with asyncio.timeout(SOON_S):
@@ -422,20 +424,65 @@ async def test_a_fault_of_the_gpu_ends_the_service(service: Any, names: dict[str
         await asyncio.wait_for(serving(request(1)), SOON_S)
 
 
+class Threads(ThreadPoolExecutor):
+    """Threads with the current device of who hands them work."""
+
+    def submit(self, act: Callable[..., Any], /, *args: Any) -> Any:  # type: ignore[override]
+        return super().submit(copy_context().run, act, *args)
+
+
+async def test_a_turn_of_the_loop_wakes_few_handlers(service: Any) -> None:
+    serving, turns = service(twice, SHAPE), [0]
+
+    async def counts() -> None:
+        while True:
+            turns.append(0)
+            await asyncio.sleep(0)
+
+    async def asks(number: int) -> None:
+        await serving(request(number))
+        turns[-1] += 1
+
+    counting = asyncio.ensure_future(counts())
+    with running(serving):
+        await asyncio.gather(*map(asks, range(32)))
+    counting.cancel()
+    assert (max(turns), sum(turns)) == (8, 32)
+
+
+async def test_a_batch_that_takes_too_long_is_no_health(service: Any) -> None:
+    serving = service(twice, SHAPE)
+    process, healthy = serving.process, list[bool]()
+
+    async def processed(rows: Any, lane: Any) -> Any:
+        healthy.append(serving.healthy())
+        lane.begun -= 10.0
+        healthy.append(serving.healthy())
+        return await process(rows, lane)
+
+    serving.process = processed
+    with running(serving):
+        await serving(request(1))
+        healthy.append(serving.healthy())
+    assert healthy == [True, False, True]
+
+
 @pytest.fixture
 def uncaptured(sim: Device) -> Callable[..., Any]:
-    return page_names(OF_THE_SERVICE, OF_THREADS)["Uncaptured"]
+    names = page_names(OF_THE_SERVICE, OF_THREADS)
+    names["ThreadPoolExecutor"] = Threads
+    return names["Uncaptured"]
 
 
 async def test_a_model_that_cannot_be_captured_is_called_in_a_thread(uncaptured: Any) -> None:
-    serving = uncaptured(twice, SHAPE, most=2)
+    serving = uncaptured(twice, SHAPE, max_batch=2)
     with running(serving):
         answers = await asyncio.gather(*(serving(request(number)) for number in range(5)))
     assert [float(y[-1]) for y in answers] == [0.0, 2.0, 4.0, 6.0, 8.0]
 
 
 async def test_the_end_waits_for_what_a_thread_still_enqueues(uncaptured: Any) -> None:
-    serving = uncaptured(twice, SHAPE, most=2)
+    serving = uncaptured(twice, SHAPE, max_batch=2)
     compute, began, goes_on = serving.compute, asyncio.Event(), threading.Event()
     loop = asyncio.get_running_loop()
 
@@ -484,6 +531,7 @@ def served(names: dict[str, Any]) -> Any:
     """The page's app, in front of our model."""
     names |= {"model": twice, "SHAPE": (4096,), "DTYPE": TORCH.float32}
     exec(OF_THE_WEB, names)
+    names["gc"] = SimpleNamespace(collect=lambda: None, freeze=lambda: None)  # these tests go on
     return names["app"]
 
 
@@ -503,20 +551,22 @@ async def test_a_browser_gets_its_answer(names: dict[str, Any]) -> None:
         Graph.fails = 1
         with pytest.raises(RuntimeError, match="not today"):  # the model's fault, not the client's
             await post(app, body)
-        app.state.service.waiting = asyncio.Queue(1)
-        app.state.service.waiting.put_nowait((numbers, left := asyncio.Future[Any]()))
+        app.state.service.queue = asyncio.Queue(1)
+        app.state.service.queue.put_nowait((numbers, left := asyncio.Future[Any]()))
         assert (await post(app, body))[0] == 503
     assert isinstance(left.exception(), names["Unavailable"])
     ended = await asyncio.wait_for(post(app, body), SOON_S)
     assert ended == (503, b'{"error":"the service has ended"}')
 
 
-async def test_a_deadline_and_a_fault_have_their_status(names: dict[str, Any]) -> None:
+async def test_a_deadline_and_a_fault_have_their_status(
+    names: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
     pytest.importorskip("starlette")
     app = served(names)
     body, health = np.ones(4096, np.float32).tobytes(), {"path": "/health", "how": "GET"}
     async with names["lifespan"](app):
-        assert await post(app, b"", **health) == (200, b'{"serves":true}')
+        assert await post(app, b"", **health) == (200, b'{"healthy":true}')
         names["DEADLINE_S"] = 0.0
         assert (await post(app, body))[0] == 504
         names["DEADLINE_S"] = SOON_S
@@ -524,7 +574,8 @@ async def test_a_deadline_and_a_fault_have_their_status(names: dict[str, Any]) -
         Graph.faults = 1
         with pytest.raises(agt.DeviceError):
             await post(app, body)
-        for _ in range(50):  # the other lane's turns, and the task group's
+        for _ in range(2000):  # the other lane's turns, and those in which time goes on
             await asyncio.sleep(0)
-        assert await post(app, b"", **health) == (503, b'{"serves":false}')
+        assert "the service has ended" in caplog.text
+        assert await post(app, b"", **health) == (503, b'{"healthy":false}')
         assert (await post(app, body))[0] == 503

@@ -1,8 +1,10 @@
 """The service of docs/from_pytorch.md under 200 clients, and how late the await of a PyTorch stream is.
 
 ``python benchmarks/torch_service.py`` needs a GPU and PyTorch. It runs the page's own listing, the same with
-a pool of threads instead of the await, and a handler that blocks, in turn, several times. A heartbeat of each
-loop tells for how long nothing else had a turn: a timer that is late is late by that.
+threads instead of the await, a handler that blocks, and a loop with nothing to do, in turn, several times.
+A heartbeat of each loop tells how late a timer is. The loop's selector is asked once a turn, so it tells how
+long each turn lasted: by the clock, and by the CPU time of the loop's thread. Where a machine takes the CPU
+away, or another thread has the interpreter, the first is long and the second is not.
 """
 
 from __future__ import annotations
@@ -10,13 +12,15 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
-import json
+import itertools
 import re
+import selectors
 import statistics
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +42,7 @@ def page_names() -> dict[str, Any]:
     names: dict[str, Any] = {"__name__": "page"}
     for listing in listings:
         if listing.startswith("import asyncio") or "class Service" in listing:
-            exec(compile(listing, PAGE.name, "exec"), names)
+            exec(compile(listing, PAGE.name, "exec", dont_inherit=True), names)
     return names
 
 
@@ -50,25 +54,64 @@ def model_of(layers: int) -> Any:
     return torch.nn.Sequential(*parts, torch.nn.Linear(WIDTH, 10)).cuda().eval()
 
 
-class Heart:
-    """Beats every millisecond, and notes how late it was, in us."""
+class Turns(selectors.DefaultSelector):
+    """Notes how long each turn of its loop lasted, and how long the thread ran, in us."""
 
     def __init__(self) -> None:
-        self.late: list[float] = []
-        self._loop = asyncio.get_running_loop()
-        self._next = self._loop.call_later(BEAT_S, self._beat, time.perf_counter() + BEAT_S)
+        super().__init__()
+        self.lasted: list[float] = []  # no pairs: these would make work for the garbage collector
+        self.ran: list[float] = []
+        self._clock, self._cpu = time.perf_counter(), time.thread_time()
 
-    def _beat(self, due: float) -> None:
+    def select(self, timeout: float | None = None) -> Any:
+        """Wait for sockets and timers, as a loop does between two turns."""
+        self.lasted.append((time.perf_counter() - self._clock) * 1e6)
+        self.ran.append((time.thread_time() - self._cpu) * 1e6)
+        found = super().select(timeout)
+        self._clock, self._cpu = time.perf_counter(), time.thread_time()
+        return found
+
+
+async def beating(turns: Turns, seconds: float) -> dict[str, float]:
+    """How late a timer of a millisecond is, and how long turns last, for so long."""
+    loop, late = asyncio.get_running_loop(), list[float]()
+
+    def beat(due: float) -> None:
+        nonlocal timer
         now = time.perf_counter()
-        self.late.append((now - due) * 1e6)
-        self._next = self._loop.call_later(BEAT_S, self._beat, now + BEAT_S)
+        late.append((now - due) * 1e6)
+        timer = loop.call_later(BEAT_S, beat, now + BEAT_S)
 
-    def stop(self) -> None:
-        """No more beats."""
-        self._next.cancel()
+    await asyncio.sleep(0)  # what comes before belongs to another turn
+    turns.lasted.clear()
+    turns.ran.clear()
+    timer = loop.call_later(BEAT_S, beat, time.perf_counter() + BEAT_S)
+    await asyncio.sleep(seconds)
+    timer.cancel()
+    return {
+        "late_p99_us": sorted(late)[len(late) * 99 // 100],
+        "late_most_us": max(late),
+        "turn_most_us": max(turns.lasted),
+        "turn_ran_most_us": max(turns.ran),
+    }
 
 
-async def under_load(handler: Handler, seconds: float, collect: bool) -> dict[str, float]:
+async def idle(turns: Turns, seconds: float) -> dict[str, float]:
+    """A loop in which a task does nothing but yield, as an await does that looks for the end itself."""
+
+    async def yields() -> None:
+        for _ in itertools.count():
+            await asyncio.sleep(0)
+
+    gc.collect()
+    gc.freeze()
+    yielding = asyncio.create_task(yields())
+    found = await beating(turns, seconds)
+    yielding.cancel()
+    return found
+
+
+async def under_load(handler: Handler, turns: Turns, seconds: float) -> dict[str, float]:
     """Clients that ask again as soon as they have their answer."""
     x = torch.rand(WIDTH)
     took: list[float] = []
@@ -81,61 +124,63 @@ async def under_load(handler: Handler, seconds: float, collect: bool) -> dict[st
             took.append((time.perf_counter() - start) * 1e3)
 
     await handler(x)
-    if collect:
-        gc.unfreeze()
-    else:
-        gc.collect()
-        gc.freeze()  # as the page says
+    gc.collect()
+    gc.freeze()  # as the page does
     clients = [asyncio.create_task(client()) for _ in range(CLIENTS)]
     await asyncio.sleep(0.3)  # memory pools grow, and so on
     took.clear()
-    heart, begin = Heart(), time.perf_counter()
-    await asyncio.sleep(seconds)
-    heart.stop()
-    lasted, count, late = time.perf_counter() - begin, len(took), heart.late
+    begin = time.perf_counter()
+    beats = await beating(turns, seconds)
+    lasted, count = time.perf_counter() - begin, len(took)
     asked = False
     await asyncio.gather(*clients)
     cuts = statistics.quantiles(took, n=100, method="inclusive")
-    beats = statistics.quantiles(late * 2, n=100, method="inclusive")  # one late beat counts, too
-    return {
-        "per_second": count / lasted,
-        "p50_ms": cuts[49],
-        "p95_ms": cuts[94],
-        "late_p99_us": beats[98],
-        "late_most_us": max(late),
-    }
+    return {"per_second": count / lasted, "p50_ms": cuts[49], "p95_ms": cuts[94], **beats}
 
 
 def in_threads(service: Any) -> Any:
-    """The same, where threads block instead of the loop's await."""
+    """The same, where threads enqueue and block instead of the loop."""
     pool = ThreadPoolExecutor(2)
 
-    async def answered(rows: Any, lane: Any) -> Any:
+    async def process(rows: Any, lane: Any) -> Any:
         def blocking() -> Any:
-            answers = service.enqueue(rows, lane)
+            y = service.enqueue(rows, lane)
             service.computing.synchronize()
-            return answers
+            return y.clone()
 
         return await asyncio.get_running_loop().run_in_executor(pool, blocking)
 
-    service.answers = answered
+    service.process = process
+    return service
+
+
+def threads_wait(service: Any) -> Any:
+    """The same, where the loop enqueues, and threads wait instead of our await: the page's other line."""
+
+    async def process(rows: Any, lane: Any) -> Any:
+        y = service.enqueue(rows, lane)
+        await asyncio.to_thread(service.computing.synchronize)
+        return y.clone()
+
+    service.process = process
     return service
 
 
 async def served(
     names: dict[str, Any],
     model: Any,
+    turns: Turns,
     seconds: float,
     way: Any = None,
     *,
-    collect: bool = False,
     patience_us: float | None = None,
+    **options: Any,
 ) -> Any:
     """One run of the service, or of what `way` makes of it; also with another patience than the page's."""
     device = agt.current_device()
     before = device.patience_us
     device.patience_us = patience_us or before
-    service = names["Service"](model, (WIDTH,))
+    service = names["Service"](model, (WIDTH,), **options)
     inner, took = service.enqueue, list[float]()
 
     def enqueue(*args: Any) -> Any:
@@ -147,7 +192,7 @@ async def served(
     service.enqueue = enqueue
     running = asyncio.create_task((way(service) if way else service).run())
     try:
-        found = await under_load(service, seconds, collect)
+        found = await under_load(service, turns, seconds)
         return {**found, "enqueue_us": statistics.median(took), "batches": len(took)}
     finally:
         device.patience_us = before
@@ -156,7 +201,7 @@ async def served(
             await running
 
 
-async def blocked(model: Any, seconds: float) -> Any:
+async def blocked(model: Any, turns: Turns, seconds: float) -> Any:
     """Each request by itself, by a handler that waits for the GPU where it stands."""
 
     async def handler(x: Any) -> Any:
@@ -164,25 +209,36 @@ async def blocked(model: Any, seconds: float) -> Any:
         with torch.inference_mode():
             return model(x[None].cuda()).argmax().item()
 
-    return await under_load(handler, seconds, False)
+    return await under_load(handler, turns, seconds)
 
 
-def all_served(layers: int, seconds: float, rounds: int) -> list[dict[str, Any]]:
-    """Each way in turn."""
+def all_served(
+    layers: int, seconds: float, rounds: int, only: Collection[str] = ()
+) -> list[dict[str, Any]]:
+    """Each way in turn, or some of them."""
     names, model = page_names(), model_of(layers)
     rows: list[dict[str, Any]] = []
+
+    def service(way: Any = None, **options: Any) -> Callable[[Turns], Any]:
+        return lambda turns: served(names, model, turns, seconds, way, **options)
+
+    ways: dict[str, Callable[[Turns], Any]] = {
+        "await": service(),
+        "threads wait": service(threads_wait),
+        "threads": service(in_threads),
+        "await, by a thread after 2 ms": service(patience_us=2000.0),
+        "await, batches of one": service(max_batch=1),
+        "blocks": lambda turns: blocked(model, turns, seconds),
+        "idle": lambda turns: idle(turns, seconds),
+    }
     for number in range(rounds):
-        for told, run in (
-            ("await", lambda: served(names, model, seconds)),
-            ("threads", lambda: served(names, model, seconds, in_threads)),
-            (
-                "await, by a thread after 2 ms",
-                lambda: served(names, model, seconds, patience_us=2000.0),
-            ),
-            ("await, without gc.freeze", lambda: served(names, model, seconds, collect=True)),
-            ("blocks", lambda: blocked(model, seconds)),
-        ):
-            row = {"way": told, "layers": layers, "round": number, **asyncio.run(run())}
+        for told, make in ways.items():
+            if only and told not in only:
+                continue
+            turns = Turns()
+            with asyncio.Runner(loop_factory=partial(asyncio.SelectorEventLoop, turns)) as runner:
+                found = runner.run(make(turns))
+            row = {"way": told, "layers": layers, "round": number, **found}
             rows.append(row)
             print(
                 {k: round(v, 1) if isinstance(v, float) else v for k, v in row.items()}, flush=True
@@ -191,7 +247,7 @@ def all_served(layers: int, seconds: float, rounds: int) -> list[dict[str, Any]]
 
 
 # ---------------------------------------------------------------------- one wait
-def lateness(rounds: int = 20) -> list[dict[str, Any]]:
+def lateness(rounds: int = 20) -> dict[str, list[float]]:
     """Time from before the work until somebody knows of its end, for about 1 ms of it."""
     stream = torch.cuda.Stream()
     cycles = 2_000_000
@@ -223,48 +279,34 @@ def lateness(rounds: int = 20) -> list[dict[str, Any]]:
             found.append((time.perf_counter() - begin) * 1e6)
         return found
 
-    async def with_others() -> list[float]:
-        hearts = [Heart() for _ in range(20)]
-        try:
-            return await awaiting()
-        finally:
-            for heart in hearts:
-                heart.stop()
-
     ways: dict[str, list[float]] = {}
     for _ in range(rounds):
         for way, run in (
             ("synchronize", lambda: [blocking() for _ in range(EACH)]),
             ("await, asyncio", lambda: asyncio.run(awaiting())),
-            ("await, asyncio, 20 timers", lambda: asyncio.run(with_others())),
             ("await, uvloop", lambda: uvloop.run(awaiting())),
             ("await, trio", lambda: trio.run(awaiting)),
         ):
             ways.setdefault(way, []).extend(run()[2:])
-    rows: list[dict[str, Any]] = []
     for way, us in ways.items():
         cuts = statistics.quantiles(us, n=20)
-        rows.append({"way": way, "median_us": cuts[9], "p95_us": cuts[18], "work_us": 1000})
         print(f"{way:26} median {cuts[9]:7.1f} us, p95 {cuts[18]:7.1f} us")
-    return rows
+    return ways
 
 
 def main() -> None:
-    """Print all, and write it where it's asked for."""
+    """Measure and print all."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--seconds", type=float, default=3.0, help="of each run")
     options.add_argument("--rounds", type=int, default=3)
     options.add_argument("--layers", type=int, nargs="*", default=[2, 16])
-    options.add_argument("--out", type=Path)
+    options.add_argument("--ways", nargs="*", default=[], help="all by default")
     chosen = options.parse_args()
     agt.use("cuda")
-    found: dict[str, Any] = {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__}
-    found["waiting"] = lateness()
-    found["serving"] = []
+    print(torch.cuda.get_device_name(), "PyTorch", torch.__version__)
+    lateness()
     for layers in chosen.layers:
-        found["serving"] += all_served(layers, chosen.seconds, chosen.rounds)
-    if chosen.out:
-        chosen.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        all_served(layers, chosen.seconds, chosen.rounds, chosen.ways)
 
 
 if __name__ == "__main__":

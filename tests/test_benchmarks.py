@@ -76,9 +76,16 @@ def test_the_service_of_the_page_is_measured(cuda: Device) -> None:
     pytest.importorskip("torch")
     bench = loaded("torch_service")
     ways = [row["way"] for row in bench.all_served(1, 0.2, 1)]
-    assert len(ways) == 5
-    assert {"await", "threads", "blocks"} <= set(ways)
-    assert {row["way"] for row in bench.lateness(1)} >= {"synchronize", "await, trio"}
+    assert {"idle", "await", "threads", "blocks"} <= set(ways)
+    assert bench.lateness(1).keys() >= {"synchronize", "await, trio"}
+
+
+@pytest.mark.gpu
+def test_the_server_of_the_page_is_measured_over_http(cuda: Device) -> None:
+    for module in ("torch", "starlette", "uvicorn"):
+        pytest.importorskip(module)
+    few = ("--seconds", "0.2", "--rounds", "1", "--ways", "service", "pool")
+    assert python(FOLDER / "over_http.py", *few).stdout.count("per_second") == 2
 
 
 @pytest.mark.gpu

@@ -131,8 +131,11 @@ def kernels_read(text: str, name: str) -> list[dict[str, Any]]:
         # What a host's template passes on, as in `scale<T><<<1, 32>>>(x)`, has no meaning here.
         told = [one for one in told if not one["why"].startswith("name ")]
         if not told:
-            guessed = list(map(tried, guesses))
-            told = [next((one for one in guessed if one["state"] == "read"), guessed[0])]
+            for guess in guesses:
+                told.append(tried(guess))
+                if told[-1]["state"] == "read":
+                    break
+            told = told[-1:] if told[-1]["state"] == "read" else told[:1]
             if head.template is not None and told[0]["state"] == "refused":
                 why = f"no launch says which instance: {told[0]['why']}"
                 told[0] |= {"state": "guessed", "why": why}  # which proves nothing

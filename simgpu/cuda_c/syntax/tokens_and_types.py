@@ -67,8 +67,8 @@ _GPU_ONLY = {
 _NOT_OPENED = re.compile(
     r"cuda::(latch|(counting|binary)_semaphore)|cub::(?!BlockReduce(Algorithm)?$|BLOCK_REDUCE_)\w+"
 )
-# Of namespace cuda, what files call their own things, too: its header has it as cuda_barrier.
-_SHARED_NAMES = {"barrier", "pipeline"}
+# Of these namespaces, what files call their own things, too: their headers have it as cuda_barrier.
+_SHARED_NAMES = {"barrier": "cuda", "pipeline": "cuda", "BlockReduce": "cub"}
 _GPU_TYPES = {
     r"__nv_fp[468]\w*": "take half or float",
     "CUtensorMap": "copy with ordinary loads and stores",
@@ -151,14 +151,12 @@ class TypeParser(ABC):
         return self._told_apart(self.position)
 
     def _told_apart(self, at: int) -> Token:
-        """The token at a place, by the name by which it is known if it is one of namespace cuda."""
+        """The token at a place, by the name by which it is known if it is one of namespace cuda or cub."""
         token = self.tokens[min(at, len(self.tokens) - 1)]
-        if token.text not in _SHARED_NAMES or [t.text for t in self.tokens[at - 2 : at]] != [
-            "cuda",
-            "::",
-        ]:
+        space = _SHARED_NAMES.get(token.text)
+        if space is None or [t.text for t in self.tokens[at - 2 : at]] != [space, "::"]:
             return token
-        return token._replace(text=f"cuda_{token.text}")
+        return token._replace(text=f"{space}_{token.text}")
 
     def namespace_here(self) -> str:
         """The namespace that was passed over in front of the token at hand, or an empty string."""

@@ -69,6 +69,21 @@ def test_whatever_can_be_copied_is_reduced_by_whatever_can_be_called() -> None:
     assert place[0] == x.argmax()
 
 
+def test_a_file_may_have_a_function_of_that_name() -> None:
+    source = (
+        HEAD
+        + """template <typename T> __device__ T BlockReduce(T value) {
+        typedef cub::BlockReduce<T, 64> BlockReduce;
+        __shared__ typename BlockReduce::TempStorage storage;
+        return BlockReduce(storage).Sum(value);
+    }
+    __global__ void k(float* x) { float s = BlockReduce(2.0f); if (threadIdx.x == 0) x[0] = s; }"""
+    )
+    x = np.zeros(1, np.float32)
+    launch(source, "k", 1, 64, x)
+    assert x[0] == 128
+
+
 def test_storage_that_is_used_again_needs_a_barrier_in_between() -> None:
     source = (
         HEAD

@@ -9,7 +9,7 @@ namespace cub {
 enum BlockReduceAlgorithm {
     BLOCK_REDUCE_RAKING_COMMUTATIVE_ONLY, BLOCK_REDUCE_RAKING, BLOCK_REDUCE_WARP_REDUCTIONS };
 template <typename T, int X, BlockReduceAlgorithm A = BLOCK_REDUCE_WARP_REDUCTIONS, int Y = 1, int Z = 1>
-class BlockReduce {
+class cub_BlockReduce {  // which is cub::BlockReduce
     static_assert(A == BLOCK_REDUCE_WARP_REDUCTIONS, "the simulated device has cub::BlockReduce by warps alone");
     struct Added { __device__ T operator()(T a, T b) const { return a + b; } };
     T* warps;
@@ -25,7 +25,7 @@ class BlockReduce {
     }
 public:
     struct TempStorage { T warps[(X * Y * Z + 31) / 32]; };
-    __device__ BlockReduce(TempStorage& storage) : warps(storage.warps) {}
+    __device__ cub_BlockReduce(TempStorage& storage) : warps(storage.warps) {}
     template <typename F> __device__ T Reduce(T value, F reduce, int valid = X * Y * Z) {
         const int me = threadIdx.x + X * (threadIdx.y + Y * threadIdx.z), lane = me % 32, warp = me / 32;
         const int lanes = min(32, X * Y * Z - 32 * warp), left = min(32, valid - 32 * warp);

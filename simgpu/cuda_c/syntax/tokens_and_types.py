@@ -79,8 +79,8 @@ _GPU_TYPES = {
     "cluster_group": "clusters of blocks are not there; a grid_group is",
     r"cudaGraph\w*(_t|Handle)": "a kernel that launches a graph is not supported: launch it from the host",
     "cuda(Stream|Event|Error)_t": "device code cannot call the CUDA runtime here",
-    "cudaTextureObject_t": "pass the array as a pointer, and read its elements with ordinary loads",
-    "cudaSurfaceObject_t": "pass the array, and write to it",
+    r"cudaTex\w*_t|CUtexObject": "pass the array as a pointer, and read its elements with ordinary loads",
+    "cudaSurfaceObject_t|CUsurfObject": "pass the array, and write to it",
 }
 # Functions that read textures and write to surfaces.
 TEXTURES = {
@@ -376,7 +376,7 @@ class TypeParser(ABC):
             for pattern, advice in TEXTURES.items():
                 if re.fullmatch(pattern, name):
                     self.unsupported(advice, token.at)
-        declares = self.ahead().kind == "name" or self.ahead().is_("*", "&", "<")
+        declares = self.ahead().kind == "name" or self.ahead().is_("*", "&", "<", ",", ")")
         for pattern, header in _NEEDS_HEADER.items():
             if self.ahead().kind == "name" and re.fullmatch(pattern, name):
                 self.fail(f"'{name}' is unknown here: write #include <{header}", token.at)

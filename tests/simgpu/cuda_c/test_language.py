@@ -672,3 +672,13 @@ def test_enumerations_without_a_name_and_constants_of_standard_headers() -> None
     #endif
     enum { LOW = 3 }; enum { HIGH = +4 };"""
     check("LOW + HIGH + (INT64_C(1) << 40 >> 38) + (int)(UINT64_C(1) << 63 >> 60)", 19, before)
+
+
+def test_a_row_of_memory_with_a_pitch_is_passed_by_value() -> None:
+    source = """__global__ void k(cudaPitchedPtr rows, cudaExtent e, int* o) {
+        o[0] = ((float*)((char*)rows.ptr + 1 * rows.pitch))[2] + e.width * e.height + e.depth; }"""
+    kernel = compile_source(source).kernel("k").signature
+    assert [p.record and p.record.itemsize for p in kernel.parameters] == [32, 24, None]
+    text = """float x4[2][8] = {{0}, {1, 2, 3}}; cudaPitchedPtr p = {x4, 32, 12, 2}; cudaExtent e = {2, 3, 4};
+        o[i] = ((float*)((char*)p.ptr + p.pitch))[2] + e.width * e.height + e.depth + p.xsize;"""
+    assert body(text)[1].tolist() == [3 + 6 + 4 + 12] * 32

@@ -47,7 +47,10 @@ _MATHEMATICS = (
 _REFUSED = {
     "malloc": "malloc in device code is not supported: allocate from the host",
     "free": "free in device code is not supported",
-    "cudaDeviceSynchronize": "device code cannot call the CUDA runtime here",
+    r"cuda(DeviceSynchronize|Malloc|Free|Mem(cpy|set)\w*|(Stream|Event)\w*|(Get|PeekAt)LastError)": (
+        "device code cannot call the CUDA runtime here"
+    ),
+    "__float_to_tf32": "the simulated device has matrices of half and __nv_bfloat16",
     r"curand\w*": (
         "of cuRAND the generators XORWOW and Philox4_32_10 are there, with their uniform, normal and "
         "log-normal numbers, and this is not supported: pass random numbers as an array"

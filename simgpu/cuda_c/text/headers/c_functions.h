@@ -6,6 +6,9 @@
 #define __SIMGPU__ 1
 #define __cplusplus 201703L
 #define __builtin_assume_aligned(pointer, ...) (pointer)
+struct cudaExtent { size_t width, height, depth; };
+struct cudaPos { size_t x, y, z; };
+struct cudaPitchedPtr { void* ptr; size_t pitch, xsize, ysize; };
 // Stores that name a cache.
 #define ASYNCGPU_STORE(name) template <typename T> __device__ inline void name(T* to, T value) { *to = value; }
 ASYNCGPU_STORE(__stwb) ASYNCGPU_STORE(__stcg) ASYNCGPU_STORE(__stcs) ASYNCGPU_STORE(__stwt)

@@ -7,6 +7,7 @@
 namespace nvcuda { namespace wmma {
 struct matrix_a {}; struct matrix_b {}; struct accumulator {}; struct row_major {}; struct col_major {};
 enum layout_t { mem_row_major, mem_col_major };
+namespace precision { struct tf32 {}; struct u4 {}; struct s4 {}; struct b1 {}; }
 template <typename U, int M, int N, int K, typename T, typename L = void> struct fragment {
     static_assert(M < 0, "the simulated device has matrices of half and __nv_bfloat16, and accumulators of float");
     T x[1];

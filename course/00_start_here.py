@@ -146,7 +146,7 @@ def doubled(x):
 op = doubled(x)
 
 # %% [markdown] id=describe-explained
-# Read `doubled` from the inside out. `agt.h2d(x)`, short for *host to device*, copies the picture to the device. `agt.zeros(x.size)` makes room for the result and fills it with zeros. `twice(...)` launches the kernel, with the kernel's arguments in their order, in groups of 256 threads. (The last group has threads to spare: hence the `if`.) `output()` picks the array that the kernel writes, and `to_host()` copies it back. So the device has four pieces of work: a copy, a fill, a kernel, and another copy.
+# Read `doubled` from the inside out. `agt.h2d(x)`, short for *host to device*, copies the picture to the device. `agt.zeros(x.size)` makes room for the result and fills it with zeros. `twice(...)` launches the kernel, with the kernel's arguments in their order, in groups of 256 threads. (The last group has threads to spare: hence the `if`.) `partition(256)` also marks the array that the kernel writes, which `output()` picks, and `to_host()` copies it back. So the device has four pieces of work: a copy, a fill, a kernel, and another copy.
 #
 # And how many of these has it done by now? None. `doubled(x)` only wrote down *what* is to be done. Such a description is called an **operation**. It's like a recipe: you can write one down, and nobody has dinner yet.
 
@@ -204,9 +204,9 @@ assert max(s.end for s in paused.device_spans) > max(s.end for s in paused if s.
 # %% [markdown] id=where-read
 # ### Reading a timeline
 #
-# The lane with the long bars is a **stream**, a queue that the device works through piece by piece. The long bars are the copies, and the sliver between them is your kernel. It moves twice as many numbers as a copy and is done in 6 µs, while a copy takes 148. The road between the two computers is narrow: it carries 54 GB a second. The kernel's numbers stay on the device, where they move at about 2,500.
+# The lane with the long bars is a **stream**, a queue that the device works through piece by piece. The long bars are the copies, and of the two slivers between them, the dotted one is the fill and the orange one your kernel. It moves twice as many numbers as a copy and is done in 6 µs, while a copy takes 148. The road between the two computers is narrow: it carries 54 GB a second. The kernel's numbers stay on the device, where they move at about 2,500.
 #
-# The top lane is Python, with six calls: one for each piece, and two for room in memory. After 46 µs it has asked for everything, even for a copy that begins at 178. Then it pauses, until the thin line at 349. That's a little late: the device was done after 325 µs, but the event loop takes another 24 to notice and to wake up the code that paused. (It needs Python for that. While a job keeps Python busy, it can't.) The stopwatch runs until then.
+# The top lane is Python, with six calls: one for each piece, and two for room in memory. (The riddle's programs fill nothing, so four for each trip.) After 46 µs it has asked for everything, even for a copy that begins at 178. Then it pauses, until the thin line at 349. That's a little late: the device was done after 325 µs, but the event loop takes another 24 to notice and to wake up the code that paused. (It needs Python for that. While a job keeps Python busy, it can't.) The stopwatch runs until then.
 #
 # **First clue:** go back to the first picture. The two programs are about 230 µs apart. If the slow one's four slivers ran at the same time, that would save at most 11 µs. Its gaps add up to 50. Neither is enough: cross off `kernels` and `gaps`.
 
@@ -471,9 +471,9 @@ assert long - worked[0] > short - worked[1] + beside_us + 30  # and there are fe
 # %% [markdown] id=drag
 # ## Drag it
 #
-# Here are our four pictures once more, and Python has a job meanwhile. Drag a slider, and the program runs anew: `job` is how long the job takes, in µs, and `streams` is how many queues there are. (If you see no slider here, change the numbers in the cell: it draws the first of each.)
+# Here are our four pictures once more, beside a job of Python's. Drag a slider, and the program runs anew: `job` is the job's µs, and `streams` the number of queues. (No slider? Change the numbers in the cell: it draws the first of each.)
 #
-# Two things are worth finding out. How many streams do you really need? And how long may the job be before it costs you anything, with one stream, and with four? (You should find that two streams do nearly as well as four, and that a job is free up to some 1,000 µs with one stream, and 490 with four: it has to fit in beside the device's work, with the waking of three tasks, 24 µs each.)
+# How many streams do you really need? And how long may the job be before it costs you anything, with one stream, and with four?
 
 # %% id=four-pictures tags=helpers
 from asyncgpu_course import drag
@@ -487,6 +487,13 @@ async def four_pictures(job, streams):
 
 # %% id=dragged
 await drag(four_pictures, job=range(0, 1201, 20), streams=range(1, 5))
+
+# %% [markdown] id=drag-found
+# <details><summary>What did you find?</summary>
+#
+# Two streams do nearly as well as four. A job is free up to some 1,000 µs with one, and to 490 with four: it hides behind the device's work, which is sooner done.
+#
+# </details>
 
 # %% id=drag-check tags=asserts
 if device.simulated:
@@ -635,7 +642,7 @@ reveal("00-gain", f"{real:.0f}", picture, waiting=waiting, gone=measured - real)
 # The wait is gone, and the job has moved to the left by nearly as much.
 
 # %% id=00-gain told truth=498
-# In the model, `sync` waits for 136 µs, and on the H200 for only {waiting:.0f}. A task can't save more than that, and it saved {gone:.0f}. (Then Python has to wake up, which isn't in the recording, and takes some of it back.)
+# In the model, `sync` waits for 136 µs, and on the H200 for only {waiting:.0f}. A task can save hardly more than that, and it saved {gone:.0f}. (Then Python has to wake up, which isn't in the recording, and takes some of it back.)
 #
 # The device isn't to blame: a copy takes 78 µs on the H200, and 79 in the model. The six calls take 58 µs instead of 46. But *between* them lie 104 µs, in which Python gets from one to the next, and in the model next to nothing. Before the `d2h`, even the device waits for Python.
 #

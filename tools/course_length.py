@@ -24,8 +24,8 @@ LINE, CELL, PICTURE = 3 / 60, 5 / 60, 30 / 60  # minutes, as those below
 GUESS, EXERCISE, PUZZLE, SOLUTION_LINE = 1.0, 3.0, 2.0, 0.5
 # Fresh readers needed 62 minutes for 02b and 02c where the sum said 45 and 32, 135 and 115 for 16 and 19
 # where it said 65, 85 and 100 for 17 and 18 where it said 54 and 52, and 150 and 90 for 20 (with 20b) and 21
-# where it said 65 and 45.
-SLOWER = {"02b": 1.3, "02c": 1.9, "16": 1.8, "17": 1.6, "18": 1.8, "19": 1.8, "20": 2.3, "21": 2.0}
+# where it said 65 and 45. Another one needed 65 for 18, where it said 47.
+SLOWER = {"02b": 1.3, "02c": 1.9, "16": 1.8, "17": 1.6, "18": 1.65, "19": 1.8, "20": 2.3, "21": 2.0}
 
 PAGE = "docs/instructors.md"
 ROW = re.compile(r"^\| \[(\w+)\]\(\.\./notebooks/.*\| (\d+ s) \|$", re.MULTILINE)

@@ -348,7 +348,7 @@ check("13b-both", BOTH)
 # %% [markdown] id=exercise-challenge
 # ### Challenge: read ahead
 #
-# `ahead` works through a file of at least one piece, piece by piece. For each, it asks service 16 by the piece's number, and works on the first byte that comes back. If a piece is refused, nothing is stored. The host needs 50 µs for a piece, and the work takes about 55. Leave `work` as it is. The version below reads and works in turn. For 12 pieces it takes 1380 µs: get below 1000.
+# `ahead` works through a file of at least one piece, piece by piece. For each, it asks service 16 by the piece's number, and works on the first byte that comes back. If a piece is refused, nothing is stored. The host needs 50 µs for a piece, and the work takes about 55. Leave `work` as it is. The version below reads and works in turn. For 12 pieces it takes 1353 µs: get below 1000.
 
 # %% id=13b-challenge starter
 AHEAD = r"""

@@ -341,7 +341,7 @@ assert 1.9 < gains[0] / gains[1] < 2.1
 # %% [markdown] id=challenge-text
 # ## Challenge: 256 x 256
 #
-# So climb once more, for `n` = 256. `small` returns the operation that multiplies, with a kernel of yours and any grid and block that you like. `n` is a multiple of 128, and the check tries 128 and 256. The kernel below is the rung `shared`. At 256 on the simulated H200 it takes 9.60 µs: get below 8. That clock charges for reads of shared memory, sectors, barriers, waits that no other warp hides, and idle SMs. (`contract=True` makes a product and a sum one instruction, as nvcc does.)
+# So climb once more, for `n` = 256. `small` returns the operation that multiplies, with a kernel of yours and any grid and block that you like. `n` is a multiple of 128, and the check tries 128 and 256. The kernel below is the rung `shared`. At 256 on the simulated H200 it takes 11.41 µs: get below 9. That clock charges for reads of shared memory, sectors, barriers, waits that no other warp hides, and idle SMs. (`contract=True` makes a product and a sum one instruction, as nvcc does.)
 
 # %% id=20b-challenge starter
 mine = agt.Kernel(

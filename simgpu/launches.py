@@ -278,10 +278,12 @@ class Waiting:
     _shows: Shows = field(default_factory=Shows)
     _first: float = 0.0  # when, in us, the first write was made that is in none of these
     _last: float = 0.0  # and the last one
+    _volatile: bool = False  # whether that was by a pointer to volatile, as of a flag
     _zero: float = 0.0  # when its clock was at 0, without what it waited
     steps: int = 0  # of the engine until now
     _worked: float = 0.0  # us until now, and
     _clock: float = 0.0  # by the clock of its furthest warp alone
+    _counted: cuda_c.Counts | None = None  # what it had done by then
     _napped: float = 0.0  # us since others have last written to memory
     _idle: float | None = None  # us after its start, since when none has found what it waits for
 
@@ -299,12 +301,16 @@ class Waiting:
         values = self._launch.values
         return [v.data for v in values if isinstance(v, GlobalMemory) and v.mapped]
 
-    def _writes(self, clock: int) -> None:
-        """It is about to write to memory of the host, where all that it wrote before is there."""
+    def _writes(self, clock: int, volatile: bool) -> None:
+        """It is about to write to memory of the host, where all that it wrote before is there.
+
+        A flag doesn't wait for the results that are stored behind it.
+        """
         at = self._zero + clock / self._launch.device.spec.clock_mhz
-        if at > self._first + _TRIP:
+        if at > self._first + _TRIP or volatile < self._volatile:
             self._note()
             self._first = at
+        self._volatile = volatile
         self._last = max(self._last, at)
 
     def _note(self) -> None:
@@ -317,12 +323,21 @@ class Waiting:
         if any(len(where) for _, _, where, _ in write.news):
             self._shows.append((self._last, write))
 
-    def _reckon(self, time: KernelTime, now: float) -> float:
-        """Say how long it was at work, in us: by its clock, and longer by as much as all of it so far."""
-        spec, tally = self._launch.device.spec, self._execution.tally
-        clock, worked = self._clock, self._worked
+    def _reckon(self, counts: cuda_c.Counts, now: float) -> float:
+        """Say how long it was at work, in us: by its clock, and longer by as much as what it did since.
+
+        What it did before tells nothing of that: a block that computes takes longer than one that looks.
+        """
+        launch, tally = self._launch, self._execution.tally
+        spec, clock, worked = launch.device.spec, self._clock, self._worked
         self._clock = tally.latest() / spec.clock_mhz
-        slower = max((time.us - spec.launch_us) / max(self._clock, 1e-3), 1.0)
+        if self._counted is None:
+            us = launch.time(counts).us - spec.launch_us
+        else:
+            started = launch.time(cuda_c.counted_since(counts, counts)).us
+            us = launch.time(cuda_c.counted_since(self._counted, counts)).us - started
+        self._counted = counts
+        slower = max(us / max(self._clock - clock, 1e-3), 1.0)
         self._worked = max(worked, spec.launch_us) + (self._clock - clock) * slower
         self._shows = Shows((now + (at - now) * slower, show) for at, show in self._shows)
         return self._worked - worked
@@ -355,7 +370,7 @@ class Waiting:
         self.steps = engine.begun + engine.looks
         result = execution.result(by_line=ended)
         time = self._launch.time(result.counts)
-        took = self._reckon(time, now)
+        took = self._reckon(result.counts, now)
         shown = self._shows[-1][0] if self._shows else now
         quiet = not ended and state.naps and state.changes == changes + 1  # to look counts as one
         if not quiet:

@@ -21,6 +21,21 @@ from simgpu.spec import DeviceSpec
 INLINE = 64 << 10  # bytes
 _SECTOR = 32  # bytes
 SCHEDULERS = 4  # of an SM
+# Issue slots that a fused multiplication and addition of floats takes. In listings of nvcc 13.0 for the rungs
+# in asyncgpu_course/ladder, one reads 1.14 to 1.26 registers out of the busier of two banks. On GPUs of two
+# generations before, a bank delivers one register of a warp in a clock (Huerta et al., "Analyzing Modern
+# NVIDIA GPU cores", 2025, arXiv 2503.20481, who say that they found no rule for all cases).
+FUSED_CLOCKS = 1.2
+# The next two are inferred from the times that they explain, and from no measurement of their own: the rungs'
+# in asyncgpu_course/ladder/h200.json (H200), by the differences between 256, 512 and 1024.
+# Clocks that one warp needs for one. With one warp a scheduler, `larger` took 2.07 to 2.33.
+FUSED_OF_A_WARP = 2.0
+# Of an SM, to start a warp's asynchronous copy of 4 or 8 bytes a lane: for each, `copies` took 6.7 to 9.5
+# longer than `larger`.
+ASYNC_CLOCKS = 8.0
+# Between an SM and L2 in a clock. An A100 reads 5120 from L2, out of two halves with 40 slices each, so a
+# slice delivers that much. That an SM takes as much is assumed, and fits the rungs.
+L2_BYTES = 64
 # What each SM has for itself.
 PER_SM = ("blocks", "issue", "alu", "special", "doubles", "sectors", "shared")
 
@@ -79,29 +94,48 @@ def kernel_time(spec: DeviceSpec, counts: Counts, threads: int, shared_bytes: in
     # The SM that has most to do.
     most = math.ceil(counts.blocks / spec.sms)
     share = most / max(counts.blocks, 1)
-    resident = min(most, slots // spec.sms) * -(-threads // 32) / SCHEDULERS
-    chain = _chain(spec, counts, resident) + counts.chain_hot / max(waves, 1)
+    beside, warps = min(most, slots // spec.sms), -(-threads // 32)
+    resident = beside * warps / SCHEDULERS
+    work, waits = _work(spec, counts, resident), _waits(spec, counts, waves)
+    chain = work + waits
     clocks = {
         "latency": chain,
         "blocks": max(most * spec.block_clocks, later * chain),
-        "issue": share * counts.issued / spec.issue_per_clock,
+        "issue": share * max(counts.issued, counts.fused * FUSED_CLOCKS) / spec.issue_per_clock,
         "alu": share * counts.alu_instructions / spec.alu_per_clock,
         "special": share * counts.special_functions / 32 / spec.special_per_clock,
         "doubles": share * counts.double_instructions / spec.doubles_per_clock,
         "sectors": share * _lookups(spec, counts),
-        "shared": share
-        * (counts.shared_requests + counts.bank_conflicts + counts.shared_atomic_passes),
+        "shared": share * (counts.shared_passes + counts.shared_atomic_passes),
         "atomics": _atomics(spec, counts),
     }
     bounds = {name: value / spec.clock_mhz for name, value in clocks.items()}
     bounds["memory"] = _traffic(spec, counts)
     # What throughput limits overlaps; the chain of the longest warp does so only in part.
-    serial = bounds["latency"] + bounds["blocks"]
     throughput = max([value for name, value in bounds.items() if name not in ("latency", "blocks")])
     # The longest warp waits for the instructions of others, which its scheduler has besides.
     others = max(0.0, 1 - 1 / resident) * throughput
-    p = spec.overlap
-    us = spec.launch_us + max(throughput, (serial**p + others**p) ** (1 / p))
+    least = _norm(spec, bounds["latency"] + bounds["blocks"], others)
+    # Where each round of loads has a barrier behind it, a block waits as one: other blocks' work fills that
+    # time, and its own does not. That half of the barriers count, and how blocks share a scheduler, was
+    # chosen with the ladder's rungs and the kernels of docs/fidelity.md in view, so neither tests it.
+    if counts.barriers and warps > 1:
+        # Of two barriers of a step, one is behind what it loads. Where it loads nothing new, nobody waits.
+        steps = counts.barriers / counts.blocks / 2
+        loads = min(1.0, counts.chain_fresh_loads / steps)
+        shown = min(1.0, counts.chain_load_rounds / steps)
+        part = 1 / beside / waves  # of an SM's work, for one block at a time
+        waits += _at_once(counts, share * part, warps, shown)
+        # It waits for other warps of its block at their scheduler, and in shared memory.
+        units = max([bounds[name] for name in ("issue", "alu", "special", "doubles")]) * part
+        units *= max(0.0, 1 - beside / max(resident, beside))
+        near = (1 - 1 / warps) * part * bounds["shared"]
+        block = _norm(spec, work / spec.clock_mhz, units, near) + waits / spec.clock_mhz
+        started = max(most * spec.block_clocks / spec.clock_mhz, later * block)
+        together = _norm(spec, block + started, (1 - 1 / beside) * throughput)
+        behind = loads * min(1.0, steps / max(counts.chain_load_rounds, 1))
+        least += behind * max(0.0, together - least)
+    us = spec.launch_us + max(throughput, least)
     busy = max([bounds[name] for name in PER_SM]) / us
     places = min(1.0, counts.blocks / slots)
     demand = max(places, busy * min(spec.sms, counts.blocks) / spec.sms, bounds["memory"] / us)
@@ -112,8 +146,19 @@ def kernel_time(spec: DeviceSpec, counts: Counts, threads: int, shared_bytes: in
     return KernelTime(bounds, ResourceDemand(us, places, min(1.0, demand), drain, turn))
 
 
-def _chain(spec: DeviceSpec, counts: Counts, resident: float) -> float:
-    """Clocks that the longest warp needs if nobody else is there."""
+def _norm(spec: DeviceSpec, *parts: float) -> float:
+    """The time of what overlaps as well as `DeviceSpec.overlap` says."""
+    return sum(part**spec.overlap for part in parts) ** (1 / spec.overlap)
+
+
+def _work(spec: DeviceSpec, counts: Counts, resident: float) -> float:
+    """Clocks of the longest warp for its own arithmetic and shared memory, if nobody else is there."""
+    busy = counts.chain_busy * max(1.0, min(spec.unit_clocks, resident))
+    return max(busy, counts.chain_fused * FUSED_OF_A_WARP, counts.chain_latency)
+
+
+def _waits(spec: DeviceSpec, counts: Counts, waves: int) -> float:
+    """Clocks for which that warp waits for loads, barriers and atomics."""
     per_warp = 1 / max(counts.warps, 1)
     # What is known of warps on average is more for the longest one.
     longer = counts.longest_chain * counts.warps / max(counts.warp_instructions, 1)
@@ -123,12 +168,23 @@ def _chain(spec: DeviceSpec, counts: Counts, resident: float) -> float:
     lines = max(counts.load_lines / max(counts.global_load_requests, 1) - 1, 0)
     each = part * (spec.load_clocks + lines) + (1 - part) * spec.hit_clocks
     return (
-        max(counts.chain_busy * max(1.0, min(spec.unit_clocks, resident)), counts.chain_latency)
-        + min(rounds, 1) * spec.first_load_clocks
+        min(rounds, 1) * spec.first_load_clocks
         + max(rounds - 1, 0) * each
         + counts.shared_atomic_passes * per_warp * spec.shared_atomic_clocks
         + counts.barriers / max(counts.blocks, 1) * spec.barrier_clocks
+        + counts.chain_hot / max(waves, 1)
     )
+
+
+def _at_once(counts: Counts, share: float, warps: int, shown: float) -> float:
+    """Clocks for what all warps of a block do at the same time.
+
+    They fetch, and wait for so much of that as is `shown`; start asynchronous copies; and store what a block
+    stores once, since then nobody computes any more.
+    """
+    started = counts.async_requests * ASYNC_CLOCKS / max(1.0, warps / SCHEDULERS)
+    moved = shown * counts.fresh_sectors + counts.once_stored
+    return share * (started + moved * _SECTOR / L2_BYTES)
 
 
 def _new(spec: DeviceSpec, counts: Counts) -> float:

@@ -979,7 +979,7 @@ async def answer(mail, rounds):
 # + hostcall_end(host, p);
 
 
-# %% id=13-pipeline cause="takes 140 µs: get below 130. Its calls were answered in 4 rounds"
+# %% id=13-pipeline cause="takes 133 µs: get below 130. Its calls were answered in 4 rounds"
 # - if (threadIdx.x >= 4) return;
 # - int first = blockIdx.x * 4 + threadIdx.x;
 # - for (int piece = first; piece < pieces; piece += gridDim.x * 4) {

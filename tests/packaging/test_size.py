@@ -19,7 +19,7 @@ from tests.tools import PACKAGES, ROOT
 WHOLE = {
     "asyncgpu_tutor": 23_800,
     "asyncgpu_course": 12_130,
-    "simgpu": 28_750,
+    "simgpu": 28_850,
     "tests": 34_600,
     "course": 47_050,
     "tools": 7_780,
@@ -45,7 +45,7 @@ ROOMS = {
     "asyncgpu_tutor/traces": 6_180,
     "simgpu/cuda_c": 22_440,
     "simgpu/cuda_c/compile": 9_850,
-    "simgpu/cuda_c/cost": 2_190,
+    "simgpu/cuda_c/cost": 2_385,
     "simgpu/cuda_c/lockstep": 1_040,
     "simgpu/cuda_c/memory": 3_790,
     "simgpu/cuda_c/run": 1_060,

@@ -3,7 +3,9 @@
 import dataclasses
 
 import numpy as np
+import pytest
 
+from asyncgpu_course.ladder import RUNGS, climb, ms
 from simgpu.cuda_c import Counts
 from simgpu.gpus import SPECS
 from simgpu.times import kernel_time
@@ -46,3 +48,37 @@ def test_a_kernel_whose_loads_touch_many_lines_keeps_an_sm_longer_for_each_instr
     wide = dataclasses.replace(lean, global_load_requests=320, load_lines=10240, load_sectors=10240)
     assert kernel_time(H200, lean, 256, 0).work.turn == 1
     assert kernel_time(H200, wide, 256, 0).work.turn > 10
+
+
+def test_a_double_buffer_helps_where_it_helps_on_a_gpu() -> None:
+    """One block on an SM: each rung is faster than the one before, as the H200 has it."""
+    times = [climb(name, 128).us for name in ("wide", "warps", "ahead")]
+    assert times == sorted(times, reverse=True)
+    assert times[2] < 0.9 * times[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [rung.label for rung in RUNGS])
+def test_a_rung_takes_what_it_takes_on_an_h200(name: str) -> None:
+    """To a fifth; `python benchmarks/ladder.py --model` prints them, also for 1024."""
+    assert climb(name, 512).us == pytest.approx(1e3 * ms(name, 512), rel=0.2)
+
+
+def test_floats_that_are_multiplied_and_added_at_once_keep_one_warp_twice_as_long() -> None:
+    one = Counts(warps=4, blocks=1, issued=4000, longest_chain=1000, chain_busy=1000)
+    fused = dataclasses.replace(one, fused=4000, chain_fused=1000)
+    each = [kernel_time(H200, counts, 128, 0).bounds["latency"] for counts in (one, fused)]
+    assert each[1] == pytest.approx(2 * each[0])
+
+
+def test_what_a_lone_block_waits_for_together_its_own_work_does_not_fill() -> None:
+    alike = Counts(
+        warps=8, blocks=1, warp_instructions=80_000, issued=80_000, longest_chain=10_000, chain_busy=10_000,
+        global_load_requests=8 * 100, load_lines=8 * 100, chain_load_rounds=100, chain_fresh_loads=100,
+        load_sectors=3200, fresh_sectors=3200, load_bytes=102_400, load_bytes_needed=102_400,
+    )  # fmt: skip
+    together = dataclasses.replace(alike, barriers=200)
+    apart, one = (kernel_time(H200, counts, 256, 0) for counts in (alike, together))
+    assert one.us > 1.05 * apart.us
+    nothing_new = kernel_time(H200, dataclasses.replace(together, chain_fresh_loads=1), 256, 0)
+    assert nothing_new.us < 1.03 * apart.us

@@ -5,7 +5,7 @@
 // How far apart are the pictures of a piece and each of those that somebody has asked for?
 __device__ void compare(const char* bytes, int asked, const unsigned char* pictures, int* apart)
 {
-    __shared__ unsigned char wanted[16 * SIZE];
+    __shared__ unsigned char wanted[64 * SIZE];
     int mine[SIZE];
     for (int c = threadIdx.x; c < asked * SIZE; c += PIECE) wanted[c] = pictures[c];
     __syncthreads();

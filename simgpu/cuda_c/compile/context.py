@@ -240,12 +240,13 @@ class Context:
         return at if self.frame.entered is None else replace(at, called=self.frame.entered)
 
     def new_site(
-        self, at: Position, write: bool = False, volatile: bool = False, packed: bool = False
-    ) -> Site:
+        self, at: Position, write: bool = False, volatile: bool = False, packed: bool = False,
+        wide: bool = False,
+    ) -> Site:  # fmt: skip
         """The number of a load or store that is compiled here."""
         site = Site(len(self.numbers.sites), self.placed(at), write, volatile, packed)
         self.numbers.sites.append(site)
-        self.steps.append(AccessOp(site.index))
+        self.steps.append(AccessOp(site.index, wide))
         return site
 
     # -- the form

@@ -106,9 +106,7 @@ class Element(IRValue, kw_only=True):
 
 
 class Followed(IRValue):
-    """A value that may be another at any time; `known` if its parts were waited for, as for a reference."""
-
-    known: bool = False
+    """A value that may be another at any time."""
 
 
 class Part(IRValue):
@@ -203,9 +201,10 @@ class Declare(Instruction):
 
 
 class AccessOp(Instruction):
-    """Here is the load or store of this number."""
+    """Here is the load or store of this number; `wide` if a warp moves a matrix with few of them."""
 
     site: int
+    wide: bool = False
 
 
 class Fence(Instruction):

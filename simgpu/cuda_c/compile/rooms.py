@@ -113,7 +113,7 @@ def bind_reference(
         place = replace(place, const=place.const or const, before=None)
         return Alias(Expr(ctype, target.run, at, target.node, place=place)), entry
     slot, pointer = c.new_slot(), place.pointer
-    address = c.note(Followed((target.node,), known=True))
+    address = c.note(Followed((target.node,)))
     const, volatile = place.const or const, place.volatile or volatile
     kept: Evaluate = lambda t, m: t.slots[slot]
     fixed = MemoryPlace(kept, address, place.origin, const, volatile)

@@ -10,15 +10,16 @@ from numpy.typing import NDArray
 
 from simgpu.cuda_c.compile.variables import Variable
 
+WIDE = 4  # words of 4 bytes that a thread loads at once
 # For counts of the longest warp, the fields of a `Charge` that are added up for each warp, a row for each.
 ADDED = {
     "longest_chain": "instructions", "chain_load_rounds": "rounds", "chain_doubles": "doubles",
-    "chain_latency": "latency", "chain_busy": "busy",
+    "chain_latency": "latency", "chain_busy": "busy", "chain_fused": "fused",
 }  # fmt: skip
 # For counts of the whole launch, the fields of a `Charge` that are added up for each warp, or for each lane.
 OF_WARPS = {
     "warp_instructions": "instructions", "double_instructions": "doubles", "issued": "issued",
-    "alu_instructions": "alu", "branches": "branch", "loop_iterations": "loop",
+    "fused": "fused", "alu_instructions": "alu", "branches": "branch", "loop_iterations": "loop",
 }  # fmt: skip
 OF_LANES = {"flops": "flops", "special_functions": "special"}
 
@@ -42,6 +43,7 @@ class Charge:
     carried: bool = False  # an address comes from a load of an earlier turn: turns do not overlap
     issued: float = 0.0  # instructions as a compiler makes them
     alu: float = 0.0  # those of them that compare, shift or work on bits
+    fused: float = 0.0  # those that multiply floats and add, in one
     busy: float = 0.0  # clocks for which they keep the units of one warp scheduler (`state`)
     # Clocks by which it makes the longest chain of dependent results longer (`path`). In the walk, slack is
     # the part for which no turn of a loop has to wait for the one before. In the end latency has all.
@@ -54,10 +56,12 @@ class Charge:
 
 @dataclass(eq=False)
 class SiteCost:
-    """The cost of a load or store: its piece, whether it is free, and its pointer."""
+    """The cost of a load or store: its piece, whether it is free, its width and place, and its pointer."""
 
     charge: Charge | None = None
     free: bool = False
+    wide: bool = False  # whether a compiler makes one access of four
+    rolled: bool = False  # whether it is in a loop that is not unrolled
     base: Variable | None = None
 
 

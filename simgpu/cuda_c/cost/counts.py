@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 
 # These fields of `Counts` are of the longest warp, of one word, or of each block or thread, so that more
 # blocks and more launches do not add to them.
 NOT_SUMMED = frozenset((
     "longest_chain", "chain_load_rounds", "chain_doubles", "chain_fresh_loads",
-    "chain_latency", "chain_busy", "chain_hot",
+    "chain_latency", "chain_busy", "chain_fused", "chain_hot",
     "atomic_lines", "atomic_queue", "shared_bytes", "registers",
 ))  # fmt: skip
 
@@ -65,6 +65,7 @@ class Counts:
     chain_latency: int = 0
     # Clocks for which its instructions, as a compiler makes them, keep the units of its scheduler busy.
     chain_busy: int = 0
+    chain_fused: int = 0  # those of its instructions that multiply floats and add, in one
     loop_iterations: int = 0  # loop bodies entered, over all warps
     # Floating-point additions, subtractions, multiplications, divisions and calls of mathematical functions
     # by active lanes; a fused multiply-add is 2.
@@ -74,14 +75,18 @@ class Counts:
     # Instructions that a compiler makes of them, over all warps: otherwise than in `warp_instructions`,
     # functions and divisions count as long as they are.
     issued: int = 0
+    fused: int = 0  # of these, multiplications and additions in one, of floats
     # Of these, comparisons, shifts and operations on bits, for which an SM has fewer units.
     alu_instructions: int = 0
     # Loads and stores of global memory issued by a warp. Atomics are not among them.
     global_load_requests: int = 0
     global_store_requests: int = 0
+    # Of the loads, those of asynchronous copies of less than 16 bytes a lane.
+    async_requests: int = 0
     # 32-byte sectors that these requests touch. *Sampled.*
     load_sectors: int = 0
     store_sectors: int = 0
+    once_stored: int = 0  # of these, what is stored in no loop, or in an unrolled one
     # Of those that loads touch, such as their block has not had by the same pointer before. *Sampled*.
     fresh_sectors: int = 0
     # 128-byte lines that they touch. *Sampled.*
@@ -99,6 +104,8 @@ class Counts:
     # Extra passes (wavefronts) that these need: for each request, the greatest number of different 4-byte
     # words in one bank, less 1; of wide elements, less the passes that any order takes. *Sampled.*
     bank_conflicts: int = 0
+    # Passes that all of them take: one for each 4 bytes of a lane, and more for conflicts. *Sampled.*
+    shared_passes: int = 0
     # Atomic operations by lanes, and as issued by warps.
     atomics: int = 0
     atomic_requests: int = 0
@@ -137,3 +144,13 @@ def combined(counts: Sequence[Counts], make: Callable[[str, list[int]], int]) ->
         )
     whole = {name: make(name, [getattr(one, name) for one in counts]) for name in numbers}
     return Counts(**whole, lines=lines)
+
+
+def counted_since(before: Counts, now: Counts) -> Counts:
+    """What a launch did between two looks at its counts; what is of its blocks and threads stays as it is."""
+    same = {"threads", "warps", "blocks", "shared_bytes", "registers", "lines"}
+    grown = (field.name for field in fields(Counts) if field.name not in same)
+    # Another warp may be the longest one by now.
+    return replace(
+        now, **{name: max(0, getattr(now, name) - getattr(before, name)) for name in grown}
+    )

@@ -10,6 +10,7 @@ import operator
 from collections.abc import Callable, Sequence
 
 from simgpu.cuda_c.compile import form
+from simgpu.cuda_c.compile.variables import Variable
 
 UNROLLED = 32  # turns up to which a loop with known bounds counts as unrolled ...
 SHORTLY = 128  # ... and those if it is short ...
@@ -66,6 +67,30 @@ def unrolled_turns(
         found.add(turns)
     turns = found.pop() if len(found) == 1 else most + 1
     return turns if turns <= most else None
+
+
+def fetched_ahead(loop: form.Loop) -> set[form.IRValue]:
+    """The loads of a turn whose value nobody uses before the next one."""
+    found: dict[Variable, set[form.IRValue]] = {}
+    for step in form.instructions_below(loop.body):
+        if isinstance(step, form.Read | form.Address):
+            found.pop(step.variable, None)
+        elif isinstance(step, form.RegisterWrite | form.Store):
+            to = [step.variable] if isinstance(step, form.RegisterWrite) else _own(step.cell)
+            given = (form.bare(part) for part in (step.value, *step.value.parts))
+            loads = {it for it in given if isinstance(it, form.Load) and not it.origin.near}
+            read = {n.variable for n in form.nodes_of(step.value) if isinstance(n, form.Read)}
+            if loads and read.isdisjoint(to):  # a list's next one is no such load
+                for variable in to:
+                    found.setdefault(variable, set()).update(loads)
+    return set[form.IRValue]().union(*found.values())
+
+
+def _own(cell: form.IRValue) -> list[Variable]:
+    """The arrays of a thread that a place is in."""
+    return [
+        n.variable for n in form.nodes_of(cell) if isinstance(n, form.Address) and n.variable.thread
+    ]
 
 
 def _whole(value: float | None) -> int | None:

@@ -20,6 +20,7 @@ ARITHMETIC = 4.0
 ALU = 4.6  # comparisons of which the greater is taken, shifts and bits
 TEST = 13.0  # from a comparison to what it decides on
 SHARED = 29.0
+TRIP = 300.0  # from a load of global memory to its value, about (`DeviceSpec.load_clocks`)
 # What no cache of an SM answers (`tools/fidelity/contention.py`, H200, 2026-11-28):
 ATOMIC = 450.0  # if its result is needed; 396 in the near half of the chip, 515 in the far one
 VOLATILE = 310.0  # a read

@@ -32,6 +32,7 @@ class CostFacts:
     """The facts about one value that decide on later charges."""
 
     reads: frozenset[Variable] = frozenset()  # variables that it depends on
+    offsets: frozenset[Variable] = frozenset()  # of these, such as only shift it by known distances
     depth: int = ANYWHERE  # how many loops deep it changes
     key: Any = None  # equal for equal values, while no variable is assigned to
     register: bool = False  # the address of something that a compiler keeps in a register
@@ -93,7 +94,7 @@ class DependentLoads:
 class State:
     """The position of the walk, and its findings so far."""
 
-    def __init__(self, points: int, sites: int) -> None:
+    def __init__(self, points: int, sites: int, indexed: set[Variable]) -> None:
         self.charges = [Charge() for _ in range(points)]
         self.sites = [SiteCost() for _ in range(sites)]
         self.charge = Charge()  # of the piece at hand; this one is for steps outside of all pieces
@@ -111,9 +112,15 @@ class State:
         self.wraps = False  # the address of a load in this loop is made of unsigned numbers
         self.asks = False  # whether it asks the host: that trip was measured as a whole
         self.meets = 0.0  # clocks that lanes take to exchange something
+        # Loads whose values the next turn is the first to use; and the pieces that they are in, each with the
+        # number of pieces before.
+        self.ahead: set[IRValue] = set()
+        self.early: dict[Charge, int] = {}
         self.chosen: dict[IRValue, When] = {}  # by the test of a choice, when it is known
         self.rolled: list[bool] = []
         self.passed: list[Charge] = []
+        # Arrays of a thread with an index that no compiler knows, which no register has.
+        self.indexed = indexed
         self.words = 0  # registers of the variables in scope
         self.most_words = 0
 
@@ -136,10 +143,12 @@ class State:
         parts: Sequence[IRValue] | None = None,
         double: bool = False,
         unit: float = INTEGERS,
+        offsets: frozenset[Variable] = frozenset(),
     ) -> None:
         """Charge an operation; no instruction where its `parts` do not change in the innermost loop.
 
-        `unit`: for how many clocks each of its instructions keeps its unit busy.
+        `unit`: for how many clocks each of its instructions keeps its unit busy. `offsets`: variables that
+        take no part in it, since loads and stores take a known distance to their address.
         """
         instructions = price.instructions
         if parts is not None and not self.repeated(parts):
@@ -148,7 +157,7 @@ class State:
         if instructions:
             # A value that is the same in all turns of an unrolled loop is computed once for all of them.
             still = parts is not None and not any(
-                self.of(part).reads & self.around.moving for part in parts
+                (self.of(part).reads - offsets) & self.around.moving for part in parts
             )
             issued = instructions if price.issued is None else price.issued
             issued /= self.around.whole if still else 1

@@ -24,8 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simgpu.cuda_c.compile.variables import Variable
-from simgpu.cuda_c.cost.charges import ADDED, OF_LANES, OF_WARPS, Charge, Costs
+from simgpu.cuda_c.cost.charges import ADDED, OF_LANES, OF_WARPS, WIDE, Charge, Costs
 from simgpu.cuda_c.cost.counts import Counts, LineCounts
+from simgpu.cuda_c.cost.path import TRIP
 from simgpu.cuda_c.lockstep import WARP, Mask, Site, varies
 from simgpu.cuda_c.lockstep.masks import ThreadLayout
 
@@ -33,7 +34,6 @@ _SECTOR = 32  # bytes; the unit in which L2 and DRAM move data (CUDA C++ Best Pr
 ROWS = len(ADDED)
 _ByTurn = Callable[[int], None]  # given the number of a turn of a loop
 LATENCY, ROUNDS = map(list(ADDED).index, ("chain_latency", "chain_load_rounds"))
-TRIP = 300  # clocks from a load of global memory to its value, about (`DeviceSpec.load_clocks` of an H200)
 _NOTHING: NDArray[np.float64] = np.zeros((ROWS, 1))
 WORD_TURN = 1.455  # clocks from an atomic on a word to the next (`DeviceSpec.atomic_queue_clocks` of an H200)
 HALF_TRIP = 225  # clocks from an atomic or a store to where others see it, about (`path.ATOMIC`)
@@ -81,6 +81,7 @@ class SiteTally:
     shared_requests: int = 0
     shared_sampled: int = 0
     shared_conflicts: int = 0
+    shared_passes: float = 0.0
 
     def due(self) -> bool:
         self.executions += 1
@@ -110,7 +111,7 @@ class Tally:
         self.exact_left = _EXACT_LANES  # lane accesses that are still to be noted one by one
         self._news = 0.0  # when memory has last changed, for whoever waits for that
         self._entered = _NOTHING[0]  # clocks when the batch at hand was entered
-        self.atomics = 0
+        self.atomics = self.async_requests = 0
         self.atomic_requests = 0
         self.barriers = 0  # of blocks, that were passed
         self.longest = (0,) * ROWS
@@ -121,7 +122,7 @@ class Tally:
         # behind as many as come between.
         self._had: dict[tuple[Variable | None, int], tuple[ThreadLayout, dict[int, int]]] = {}
         self._loaded = Counter[int]()
-        self._patterns: dict[tuple[object, ...], tuple[int, ...]] = {}
+        self._patterns: dict[tuple[object, ...], Any] = {}
         # By memory, for each word: the atomics on it; those whose results were needed; how long before _LATE
         # the first of these came, and when the last; and whether the launch's first warp waited for one.
         self._words: dict[int, NDArray[np.float64]] = {}
@@ -254,6 +255,8 @@ class Tally:
         tally = self.by_site[site.index]
         tally.global_requests += mask.n_warps
         tally.global_lane_bytes += mask.n * size
+        if site.apart and size < 4 * WIDE and not site.write:
+            self.async_requests += mask.n_warps
         if tally.due():
             requests, sectors, lines = self._sectors(mask, element, size)
             if not site.write:
@@ -323,10 +326,17 @@ class Tally:
             return
         if not varies(element):
             tally.shared_sampled += 1  # a broadcast, since the whole warp asks for one word
+            tally.shared_passes += max(1, size // 4)
             return
-        requests, conflicts = self._remembered(self._conflicts, mask, element, size)
+        requests, conflicts, passes = self._remembered(self._conflicts, mask, element, size)
         tally.shared_sampled += requests
         tally.shared_conflicts += conflicts
+        if self.site_costs[site.index].wide:
+            if size == 4:
+                passes = self._remembered(self._passes, mask, element // WIDE, 4 * WIDE) / WIDE
+            elif size == 2:  # `ldmatrix` takes 128 bytes of a fragment in a pass
+                passes /= 2
+        tally.shared_passes += passes
 
     def turns(
         self, site: Site, mask: Mask, count: int, size: int, shared: bool, access: _ByTurn
@@ -403,7 +413,7 @@ class Tally:
 
     def _remembered(
         self,
-        count: Callable[[Mask, NDArray[Any], int], tuple[int, ...]],
+        count: Callable[[Mask, NDArray[Any], int], Any],
         mask: Mask,
         element: NDArray[Any],
         size: int,
@@ -433,12 +443,12 @@ class Tally:
         lines = _distinct(sectors * wide // (LINE // _SECTOR))
         return requests, _distinct(sectors) * wide, lines
 
-    def _conflicts(self, mask: Mask, element: NDArray[Any], size: int) -> tuple[int, int]:
+    def _conflicts(self, mask: Mask, element: NDArray[Any], size: int) -> tuple[int, int, int]:
         rows, requests = self._rows(mask, element)
         if not requests:
-            return 0, 0
+            return 0, 0, 0
         if size < 4:
-            rows = rows // (4 // size)
+            rows = rows >> 40 << 40 | (rows & (1 << 40) - 1) // (4 // size)
         # Elements wider than 4 bytes go by half or quarter warps, since each of these covers all banks.
         words = np.sort(rows)
         words = words[np.concatenate(([True], words[1:] != words[:-1]))]
@@ -449,9 +459,31 @@ class Tally:
         slot = number * bank_groups + words % bank_groups
         deepest = np.bincount(slot, minlength=requests * bank_groups).reshape(-1, bank_groups)
         if width == 1:
-            return requests, int((deepest.max(axis=1) - 1).clip(0).sum())
+            conflicts = int((deepest.max(axis=1) - 1).clip(0).sum())
+            return requests, conflicts, requests + conflicts
         least = -(-deepest.sum(axis=1) // bank_groups)
-        return requests, int((deepest.max(axis=1) - least).clip(0).sum())
+        conflicts = int((deepest.max(axis=1) - least).clip(0).sum())
+        return requests, conflicts, self._passes(mask, element, size)
+
+    def _passes(self, mask: Mask, element: NDArray[Any], size: int) -> int:
+        """The passes of requests for several words a lane, a half or a quarter of a warp at a time.
+
+        However few words they are, shared memory returns one of each lane in a clock. (An engineer of NVIDIA:
+        https://forums.developer.nvidia.com/t/unexpected-shared-memory-bank-conflict/77228) An H200 takes half
+        of that where each lane asks for the same as its neighbour, which is left out here.
+        """
+        width = size // 4
+        bank_groups = BANKS // width
+        asked = np.full(mask.layout.warps * WARP, -1, np.int64)
+        asked[mask.layout.warp[mask.index] * WARP + mask.layout.lane[mask.index]] = element
+        rows = asked.reshape(-1, WARP)[self._sample]
+        part = np.arange(len(rows))[:, None] * width + np.arange(WARP) * width // WARP
+        words = np.unique((part << 40 | rows)[rows >= 0])
+        at = (words >> 40) * bank_groups + words % bank_groups
+        parts = len(rows) * width
+        return int(
+            np.bincount(at, minlength=parts * bank_groups).reshape(parts, -1).max(axis=1).sum()
+        )
 
     # -- the result
 
@@ -490,14 +522,19 @@ class Tally:
             way = "store" if site.write else "load"
             requests, sampled = tally.global_requests, tally.sampled
             sectors = scaled(requests, tally.sectors, sampled)
-            conflicts = scaled(tally.shared_requests, tally.shared_conflicts, tally.shared_sampled)
+            shared, looked_at = tally.shared_requests, tally.shared_sampled
+            conflicts = scaled(shared, tally.shared_conflicts, looked_at)
+            # Of bulk copies, no request was looked at.
+            passes = scaled(shared, tally.shared_passes, looked_at) if looked_at else 4 * shared
             total[f"global_{way}_requests"] += requests
             total[f"{way}_sectors"] += sectors
+            total["once_stored"] += sectors * (site.write and not cost.rolled)
             total[f"{way}_lines"] += scaled(requests, tally.lines, sampled)
             total["fresh_sectors"] += scaled(requests, tally.fresh_sectors, tally.followed_warps)
             total[f"{way}_bytes"] += tally.global_lane_bytes
             total["shared_requests"] += tally.shared_requests
             total["bank_conflicts"] += conflicts
+            total["shared_passes"] += passes
             found = requests, sectors, tally.shared_requests, conflicts
             for name, count in zip(_OF_SITES, found, strict=True) if by_line else ():
                 row = lines[site.at.line]
@@ -511,6 +548,7 @@ class Tally:
             global_atomics=self.global_atomics,
             shared_atomic_passes=self.shared_atomic_passes,
             **self._of_words(),
+            async_requests=self.async_requests,
             atomics=self.atomics,
             atomic_requests=self.atomic_requests,
             barriers=self.barriers,
@@ -524,6 +562,6 @@ def _distinct(ordered: NDArray[np.int64]) -> int:
     return int(np.count_nonzero(ordered[1:] != ordered[:-1])) + 1 if len(ordered) else 0
 
 
-def scaled(requests: int, found: int, sampled: int) -> int:
+def scaled(requests: int, found: float, sampled: int) -> int:
     """Scale what was found in a sample to all requests."""
     return round(requests * found / sampled) if sampled else 0

@@ -9,6 +9,7 @@ from typing import Any
 from simgpu.cuda_c.compile import form
 from simgpu.cuda_c.compile.builtins.mathematics import ISSUED
 from simgpu.cuda_c.compile.variables import Origin, Variable
+from simgpu.cuda_c.cost.charges import WIDE
 from simgpu.cuda_c.cost.state import (
     ANYWHERE,
     FLOATS,
@@ -22,7 +23,6 @@ from simgpu.cuda_c.cost.state import (
 )
 from simgpu.cuda_c.types import DOUBLE, Scalar
 
-WIDE = 4  # words of 4 bytes that a thread loads at once
 TESTS = {"<", "<=", ">", ">=", "==", "!="}
 _ALU = TESTS | {"&", "|", "^", "<<", ">>"}
 _BITS = {"__popc", "__clz", "__ffs", "__brev"}  # which the unit for special functions does
@@ -48,7 +48,9 @@ def _made(s: State, node: form.IRValue) -> CostFacts:
 def _read(s: State, node: form.Read) -> CostFacts:
     variable = node.variable
     key = ("variable", id(variable)) if node.whole else None
-    return CostFacts(frozenset((variable,)), depth=s.depths.get(variable, 0), key=key)
+    depth, bound = s.depths.get(variable, 0), s.first.get(variable)
+    kept = bound is not None and variable not in s.assigned and s.of(bound).register
+    return CostFacts(frozenset((variable,)), depth=depth, key=key, register=kept)
 
 
 def _coordinate(s: State, node: form.Coordinate) -> CostFacts:
@@ -66,19 +68,30 @@ def _address(s: State, node: form.Address) -> CostFacts:
 
 def _element(s: State, node: form.Element) -> CostFacts:
     base, index = (s.of(part) for part in node.parts)
-    # A known index costs no instruction, because loads and stores take an offset to their address.
+    # A known index costs no instruction, because loads and stores take an offset to their address. And of
+    # addresses that differ by no more than that only one is computed.
+    offsets = _offsets(s, node)
     if index.depth > KNOWN:
-        s.pay(form.Price(), node.parts)
+        s.indexed |= {variable for variable in base.reads if base.register and variable.thread}
+        s.pay(form.Price(), node.parts, offsets=offsets)
         s.wraps |= _is_unsigned(node) and index.depth >= s.around.depth > 0
         if _wraps(s, node):
             s.charge.issued += 2
             s.charge.busy += 2 * INTEGERS
     out = _made(s, node)
+    out.offsets = offsets
     if not node.volatile and base.key is not None and index.key is not None:
         out.key = ("element", base.key, index.key)
     # A thread's own array is in registers where a compiler knows the indices, since registers have none.
-    out.register = node.array and base.register and index.depth == KNOWN
+    out.register = base.register and index.depth == KNOWN and not _was_loaded(node.parts[0])
     return out
+
+
+def _offsets(s: State, node: form.IRValue) -> frozenset[Variable]:
+    """The variables that a sum or an address depends on by nothing but a known distance."""
+    parts = [s.of(part) for part in node.parts]
+    moved = [part.reads - part.offsets for part in parts if part.depth > KNOWN]
+    return frozenset[Variable]().union(*(part.reads for part in parts)).difference(*moved)
 
 
 def _wraps(s: State, node: form.Element) -> bool:
@@ -95,13 +108,18 @@ def _is_unsigned(node: form.Element) -> bool:
 def _followed(s: State, node: form.Followed) -> CostFacts:
     out = _made(s, node)
     out.depth = ANYWHERE
-    out.register = node.known and out.register
+    out.register = all(s.of(part).register and not _was_loaded(part) for part in node.parts)
     return out
+
+
+def _was_loaded(node: form.IRValue) -> bool:
+    """Tell whether an address comes out of memory: what's at it need not be where the address was."""
+    return isinstance(form.bare(node), form.Load)
 
 
 def _cell(s: State, node: form.Cell) -> CostFacts:
     at = s.of(node.parts[0])
-    return CostFacts(at.reads, ANYWHERE, at.key, at.register)
+    return CostFacts(at.reads, depth=ANYWHERE, key=at.key, register=at.register)
 
 
 def _load(s: State, node: form.Load) -> CostFacts:
@@ -111,9 +129,11 @@ def _load(s: State, node: form.Load) -> CostFacts:
     issued, busy = s.charge.issued, s.charge.busy
     _charge_load(s, at, node.origin, node.site)
     if _is_wide(s, node):
+        if node.site is not None:
+            s.sites[node.site].wide = True
         s.charge.issued = issued + (s.charge.issued - issued) / WIDE
         s.charge.busy = busy + (s.charge.busy - busy) / WIDE
-    return CostFacts(at.reads, at.depth, at.key, at.register)
+    return CostFacts(at.reads, depth=at.depth, key=at.key, register=at.register)
 
 
 def _is_wide(s: State, load: form.Load) -> bool:
@@ -123,7 +143,24 @@ def _is_wide(s: State, load: form.Load) -> bool:
     if not isinstance(element, form.Element) or not load.origin.near:
         return False
     index = element.parts[1]
-    return not isinstance(index, form.Constant) and s.of(index).depth == KNOWN
+    if not isinstance(index, form.Constant) and s.of(index).depth == KNOWN:
+        return True
+    # Or a place that's known to be a multiple of four, and a known distance.
+    return (
+        bool(s.of(index).offsets)
+        and isinstance(index, form.Operation)
+        and _in_fours(s, index.parts[0])
+    )
+
+
+def _in_fours(s: State, node: form.IRValue) -> bool:
+    """Tell whether a compiler knows that a number is a multiple of four."""
+    node = form.bare(node)
+    if isinstance(node, form.Read) and node.variable not in s.assigned and node.variable in s.first:
+        return _in_fours(s, s.first[node.variable])
+    if isinstance(node, form.Operation) and node.op in ("+", "*"):
+        return (all if node.op == "+" else any)(_in_fours(s, part) for part in node.parts)
+    return isinstance(node, form.Constant) and node.value % WIDE == 0
 
 
 def _base(node: form.IRValue) -> Variable | None:
@@ -152,11 +189,17 @@ def _operation(s: State, node: form.Operation) -> CostFacts:
     whole = isinstance(kind, Scalar) and kind.is_integer
     out = _made(s, node)
     if not isinstance(kind, Scalar):  # an address, to which a known distance is added for nothing
+        out.offsets = _offsets(s, node)
+        out.register = (
+            s.of(parts[0]).register and s.of(parts[1]).depth == KNOWN and not _was_loaded(parts[0])
+        )
         if s.of(parts[1]).depth > KNOWN:
-            s.pay(form.Price(), parts)
+            s.pay(form.Price(), parts, offsets=out.offsets)
         return out
+    out.register = False
     if node.op == "fused":
         s.pay(price_of(node))
+        s.charge.fused += s.repeated(parts) and kind is not DOUBLE
     elif not (whole and node.op == "+" and any(_is_product(s, p) for p in parts)):
         before = s.charge.issued
         price = price_of(node)
@@ -176,6 +219,8 @@ def _operation(s: State, node: form.Operation) -> CostFacts:
             s.charge.alu -= each * (1 + free)
         elif node.op in _ALU:
             s.charge.alu += s.charge.issued - before
+    if node.op in ("+", "-") and kind.kind == "int":  # unsigned sums may wrap
+        out.offsets = _offsets(s, node)
     if whole and node.op in _KEYED:
         x, y = (s.of(part).key for part in parts)
         if x is not None and y is not None:
@@ -284,13 +329,13 @@ def _convert(s: State, node: form.Convert) -> CostFacts:
     if halved and isinstance(part, form.Operation) and s.repeated(part.parts):
         s.charge.issued -= 1  # the other half is never computed
         s.charge.busy -= INTEGERS
-        return CostFacts(given.reads, given.depth)
+        return CostFacts(given.reads, depth=given.depth)
     if not node.free:
         s.pay(form.Price(), node.parts, DOUBLE in (source, target))
     key = None if isinstance(node.parts[0], form.Constant) else given.key
     if key is not None and source.dtype != target.dtype:
         key = (target, key)
-    return CostFacts(given.reads, given.depth, key)
+    return CostFacts(given.reads, given.offsets, given.depth, key)
 
 
 def _function(s: State, node: form.Intrinsic) -> CostFacts:

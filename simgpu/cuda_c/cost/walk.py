@@ -30,9 +30,23 @@ from simgpu.cuda_c.compile import form
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.cost import path
 from simgpu.cuda_c.cost.charges import Charge, Costs
-from simgpu.cuda_c.cost.loops import MOST_UNROLLED, PARTLY, partly_unrolled, unrolled_turns
+from simgpu.cuda_c.cost.loops import (
+    MOST_UNROLLED,
+    PARTLY,
+    fetched_ahead,
+    partly_unrolled,
+    unrolled_turns,
+)
 from simgpu.cuda_c.cost.path import When, last, latency
-from simgpu.cuda_c.cost.state import KNOWN, MEMORY, State, Surroundings
+from simgpu.cuda_c.cost.state import (
+    ANYWHERE,
+    FLOATS,
+    INTEGERS,
+    KNOWN,
+    MEMORY,
+    State,
+    Surroundings,
+)
 from simgpu.cuda_c.cost.values import (
     TESTS,
     VALUES,
@@ -42,14 +56,15 @@ from simgpu.cuda_c.cost.values import (
     is_scaling,
     number,
 )
-from simgpu.cuda_c.types import DOUBLE, Scalar, size_of
+from simgpu.cuda_c.types import BOOL, DOUBLE, Scalar, size_of
 
-_IN_REGISTERS = 128  # bytes; larger arrays of a thread are in local memory
+_IN_REGISTERS = 4 * 255  # bytes; larger arrays of a thread are in local memory
 # Instructions of loops that have other numbers of turns done at once.
 SHORT, SHORTEST, LONG = 12, 5, 50
 _OF_PATH = ("latency", "slack", "rounds", "near")
 _FEW = 4  # instructions that are done on a condition, and not behind a branch
 FREELY = 32  # registers
+_TILE = 64  # words of sums
 WINDOW = 32  # instructions that are mixed in any case
 _OF_TURN = 2  # registers that a turn needs besides its variables
 _KEPT = 9  # registers for an inner loop of which 16 turns are done at once, in the listing of `warp_dots`
@@ -59,17 +74,24 @@ _MOST_REGISTERS = 255  # of a thread: CUDA C++ Programming Guide, technical spec
 
 def walk(kernel: form.Form) -> Costs:
     """Charge the pieces and accesses of a kernel."""
-    s = State(kernel.points, len(kernel.sites))
-    every = [*form.instructions_below(kernel.steps)]
-    s.assigned = {step.variable for step in every if isinstance(step, form.RegisterWrite)}
-    s.asks = any(isinstance(step, form.Fence) and step.scope == "system" for step in every)
-    _steps(s, kernel.steps)
+    s = _walked(kernel, set())
+    if s.indexed:  # as is known only now
+        s = _walked(kernel, s.indexed)
     s.loads.finish()
     for charge in s.charges:
         charge.latency += charge.slack + path.SHARED * charge.near / charge.room
         if not charge.carried:
             charge.rounds /= charge.overlap  # because the turns of an unrolled loop go together
     return Costs(s.charges, s.sites, min(_TEMPORARIES + s.most_words, _MOST_REGISTERS))
+
+
+def _walked(kernel: form.Form, indexed: set[Variable]) -> State:
+    s = State(kernel.points, len(kernel.sites), indexed)
+    every = [*form.instructions_below(kernel.steps)]
+    s.assigned = {step.variable for step in every if isinstance(step, form.RegisterWrite)}
+    s.asks = any(isinstance(step, form.Fence) and step.scope == "system" for step in every)
+    _steps(s, kernel.steps)
+    return s
 
 
 def _steps(s: State, steps: Sequence[form.Instruction]) -> None:
@@ -100,6 +122,9 @@ def _when(s: State, node: form.IRValue, issued: float) -> When:
         near = node.origin.near
         if not near and (node.site is None or node.volatile) and not s.asks:
             return when.later(path.ATOMIC if node.site is None else path.VOLATILE)
+        if node in s.ahead and issued:
+            s.early.setdefault(s.charge, len(s.passed))
+            return when
         chase = near and when.carried >= 0  # turns wait for each other
         return when.later(path.SHARED * chase, not near, near and not chase) if issued else when
     name, double = "", isinstance(node, form.Intrinsic | form.Operation) and node.type is DOUBLE
@@ -144,7 +169,8 @@ def _converted(node: form.Convert) -> float:
 
 
 def _work(s: State, step: form.FixedCostOp) -> None:
-    s.pay(step.price)
+    # What has flops is a matrix product: its clocks are those of a tensor core.
+    s.pay(step.price, unit=FLOATS if step.price.flops and step.price.issued else INTEGERS)
     issued = step.price.instructions if step.price.issued is None else step.price.issued
     if not s.meets:
         s.path.wait(latency(issued))
@@ -172,10 +198,15 @@ def _assign(s: State, step: form.RegisterWrite) -> None:
 
 
 def _bind(s: State, step: form.ReferenceBind) -> None:
-    known = s.of(step.value).depth == KNOWN and step.variable not in s.assigned
-    s.depths[step.variable] = KNOWN if known else s.around.depth
+    given = s.of(step.value)
+    known = given.depth == KNOWN and step.variable not in s.assigned
+    # A parameter may be another name for a variable.
+    same = known or (isinstance(step.value, form.Read) and step.variable not in s.assigned)
+    s.depths[step.variable] = min(given.depth, s.around.depth) if same else s.around.depth
     s.first[step.variable] = step.value
-    s.around.moving |= {step.variable}
+    moves = given.depth == ANYWHERE or not given.reads.isdisjoint(s.around.moving)
+    if moves and not (known and step.variable.type == BOOL):  # one of two, in however many turns
+        s.around.moving |= {step.variable}
     _note(s, step)
 
 
@@ -184,20 +215,23 @@ def _note(s: State, step: form.RegisterWrite | form.ReferenceBind) -> None:
     if isinstance(step.value, form.Load):
         s.loaded += size_of(step.variable.type) // 4 - 1
     s.path.assign(step.variable, value.when)
-    s.loads.assign(step.variable, value.reads, value.when.loads > 0, s.around.nesting)
+    loaded = value.when.loads > 0 or not s.ahead.isdisjoint((step.value, *step.value.parts))
+    s.loads.assign(step.variable, value.reads, loaded, s.around.nesting)
 
 
 def _declare(s: State, step: form.Declare) -> None:
     variable = step.variable
     if variable is not None:
         s.depths.setdefault(variable, s.around.depth)
-        s.words += _words(variable)
+        s.words += 0 if variable in s.indexed else _words(variable)
     if not step.parameter:
         s.most_words = max(s.most_words, s.words)
 
 
 def _access(s: State, step: form.AccessOp) -> None:
     s.sites[step.site].charge = s.charge
+    s.sites[step.site].wide |= step.wide
+    s.sites[step.site].rolled |= s.around.depth > 0
 
 
 def _fence(s: State, step: form.Fence) -> None:
@@ -388,7 +422,13 @@ def _loop(s: State, loop: form.Loop) -> None:
     loaded, s.loaded = s.loaded, 0
     wraps, s.wraps = s.wraps, False
     rings, s.path.rings = s.path.rings, set()
+    early = s.early
+    if turns is None:
+        s.early, s.ahead = {}, s.ahead | fetched_ahead(loop)
     _turn(s, loop)
+    if turns is None:
+        _arrive(s)
+        s.early = early
     if partly and outer.depth and loop.counter is not None:
         branches = 6 if _at_once(s, loop, s.passed[since:]) == MOST_UNROLLED else 2
         s.passed[since - 1].latency += path.ENTRY * branches
@@ -454,6 +494,13 @@ def _turn(s: State, loop: form.Loop) -> None:
     s.path.handed = handed
 
 
+def _arrive(s: State) -> None:
+    """Have a turn wait for what it fetches for the next one only as long as its other work doesn't take."""
+    for charge, at in s.early.items():
+        meanwhile = sum(other.busy * other.whole for other in s.passed[at:])
+        charge.rounds += max(0.0, 1 - meanwhile / path.TRIP)
+
+
 def _leaves_early(body: Sequence[form.Instruction]) -> bool:
     """Tell whether a turn goes on behind a branch that leaves the loop."""
     while len(body) == 1 and isinstance(body[0], form.Scoped):
@@ -475,7 +522,10 @@ def _side_by_side(s: State, body: Sequence[Charge], turns: int, inner: bool) -> 
     Of an inner loop bounds and addresses are kept, which are computed in front of the outer one.
     """
     kept = _KEPT if inner and turns == MOST_UNROLLED else 0
-    room = 1 + (FREELY - _TEMPORARIES - kept - s.most_words) / max(s.loaded, 1)
+    # With a tile of sums in registers it has left that limit behind, as the listing of the ladder's
+    # `registers` shows: eight loads are under way beside 64 sums.
+    free = FREELY if s.most_words < _TILE else _MOST_REGISTERS
+    room = 1 + (free - _TEMPORARIES - kept - s.most_words) / max(s.loaded, 1)
     window = WINDOW / max(_issued(s, body), 1.0)
     for charge in body:
         charge.room *= max(1, min(turns, int(room)))

@@ -116,7 +116,7 @@ class LaunchState:
     waited: int = 0
     naps: bool = False
     # Told of each write to memory that the host sees, before it is made: by which clock.
-    writes: Callable[[int], None] | None = None
+    writes: Callable[[int, bool], None] | None = None
     hostile: Any = None  # the memory, if it is a hostile one (`memory.hostile`)
     copies: Copies | None = None  # those that go on by themselves, once there is one
     talk: list[Any] = field(default_factory=list[Any])  # memories by which it talks with the host

@@ -117,7 +117,8 @@ class MappedRegion(GlobalRegion):
     def place(self, a: MaskedAccess, write: bool) -> None:
         super().place(a, write)
         if write and a.team.launch.writes is not None:
-            a.team.launch.writes(int(a.team.meter.clocks()[a.team.layout.warp[a.mask.index]].max()))
+            clocks = a.team.meter.clocks()[a.team.layout.warp[a.mask.index]]
+            a.team.launch.writes(int(clocks.max()), a.site.volatile)
 
     def load(self, a: MaskedAccess) -> Any:
         value, team, mask, site = super().load(a), a.team, a.mask, a.site

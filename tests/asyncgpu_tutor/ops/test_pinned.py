@@ -334,6 +334,59 @@ async def test_the_host_sees_a_write_when_the_kernel_is_there(sim: Device, waits
     assert mail.tolist() == [4, 4]
 
 
+LATER = """__global__ void later(volatile int* mail, volatile int* flag, int* out) {
+    int t = threadIdx.x;
+    if (t == 0) {
+        float x = 1.0f;
+        for (int k = 0; k < 1000; ++k) x = 0.5f * (x + 3.0f / x);
+        mail[0] = (int)x;
+        while (mail[1] == 0) __nanosleep(100);
+        __threadfence_system();
+        flag[0] = 2;
+    }
+    __syncthreads();
+    for (int k = 0; k < TURNS; ++k) out[t] = k * k ^ t;
+}"""
+
+
+async def _later(sim: SimDevice, turns: int, out: agt.DeviceArray) -> tuple[float, float]:
+    """How long the kernel takes whose host keeps it waiting for 500 us; and when before its end it flags."""
+    mail, flag, seen = agt.pin(np.zeros(2, np.int32)), agt.pin(np.zeros(1, np.int32)), list[float]()
+    kernel, began = agt.Kernel(LATER.replace("TURNS", str(turns))), sim.now()
+    with agt.record() as trace:
+        task = agt.spawn(kernel(agt.mapped(mail), agt.mapped(flag), out, grid=1, block=1024))
+        while mail[0] == 0:
+            await agt.sleep(1)
+        await agt.sleep(500)
+        mail[1] = 1
+        while not task.done():
+            await agt.sleep(1)
+            if flag[0] == 2 and not seen:
+                seen.append(sim.now() - began)
+        await task
+    (span,) = trace.find("later")
+    return span.duration, span.end - seen[0]
+
+
+async def test_work_behind_a_wait_takes_as_long_as_any(sim: SimDevice) -> None:
+    """Whatever was done before; and a flag is seen before it, wherever the work's results go."""
+    short, _ = await _later(sim, 1, await agt.zeros(1024, np.int32))
+    long, before = await _later(sim, 2001, await agt.zeros(1024, np.int32))
+    alone = (
+        "__global__ void alone(int* out) { int t = threadIdx.x;" + LATER[LATER.rindex("    for") :]
+    )
+    took = list[float]()
+    for turns in ("1", "2001"):
+        kernel = agt.Kernel(alone.replace("TURNS", turns))
+        with agt.record() as trace:
+            await kernel(agt.zeros(1024, np.int32), grid=1, block=1024)
+        took.append(trace.find("alone")[0].duration)
+    assert long - short == pytest.approx(took[1] - took[0], rel=0.02)
+    assert before == pytest.approx(long - short, rel=0.05)
+    other = await _later(sim, 2001, agt.mapped(agt.pin(np.zeros(1024, np.int32))))
+    assert other == pytest.approx((long, before), abs=0.5)
+
+
 @pytest.mark.parametrize("look", [np.sum, np.negative, str, list, max])
 def test_an_array_is_not_read_while_a_device_may_write_it(sim: Device, look: Any) -> None:
     host, x, stream = agt.pin(np.ones((2, 8), np.float32)), agt.ones(8).sync(), agt.create_stream()

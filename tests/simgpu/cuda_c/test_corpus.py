@@ -55,7 +55,8 @@ def test_agrees_with_numpy(case: Case, lanes: int | None) -> None:
 
 
 SAMPLED = {f"{way}_{unit}" for way in ("load", "store") for unit in ("sectors", "lines")}
-SAMPLED |= {"chain_fresh_loads", "fresh_sectors", "bank_conflicts", "lines"}
+SAMPLED |= {"chain_fresh_loads", "fresh_sectors", "once_stored", "bank_conflicts", "shared_passes"}
+SAMPLED |= {"lines"}
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.kernel)

@@ -21,6 +21,10 @@ def counts(text: str, threads: int = N, block: int = 256, **more: int) -> Counts
 
 
 SHARED = "__shared__ {} s[256]; int t = threadIdx.x; s[t] = 1; __syncthreads(); x[i] = s[{}];"
+QUADS = (
+    "__shared__ float4 s[256]; int t = threadIdx.x; s[t] = make_float4(1, 2, 3, 4); __syncthreads(); \
+float4 v = s[{}]; x[i] = v.x;"
+)
 ADDED = "__shared__ int s[64]; s[threadIdx.x % 64] = 0; __syncthreads(); atomicAdd(&s[threadIdx.x % {}], 1);"
 TURNS = "float s = 0; for (int j = 0; j < n; j += n / 32) s += x[{}]; o[i] = s;"
 MANY = "float s = i, " + ", ".join(f"v{k} = s + {k}" for k in range(24)) + ";"
@@ -44,10 +48,23 @@ FOUND: list[tuple[str, dict[str, int]]] = [
         {"global_load_requests": 32, "load_sectors": 512, "load_bytes": 16 * N}
         | {"global_store_requests": 32, "store_sectors": 128},
     ),
+    # What a loop stores that is unrolled is stored once, and otherwise in each turn.
+    ("for (int j = 0; j < 4; j++) o[i + j * 1024] = j;", {"store_sectors": 512, "once_stored": 512}),
+    ("for (int j = 0; j < x[0]; j++) o[i] = j; o[i] = 1;", {"once_stored": 128}),
     # Where the first block loads nothing, another one is followed.
     ("if (blockIdx.x > 0) o[i] = x[8 * i];", {"fresh_sectors": 3 * 256, "chain_fresh_loads": 1}),
     # Wide shared accesses take turns anyway.
     (SHARED.format("double", "t"), {"bank_conflicts": 0}),
+    # But each 4 bytes of a lane are a pass, however few words they are.
+    (QUADS.format("t"), {"shared_passes": 32 * (4 + 4), "bank_conflicts": 0}),
+    (QUADS.format("0"), {"shared_passes": 32 * (4 + 4), "bank_conflicts": 0}),
+    (QUADS.format("2 * t % 256"), {"shared_passes": 32 * (4 + 8)}),
+    (SHARED.format("float", "t * 2 % 256"), {"shared_passes": 32 * (1 + 2)}),
+    # Each warp for itself, also where four elements are a word.
+    (SHARED.format("char", "t / 256"), {"shared_passes": 32 * (1 + 1), "bank_conflicts": 0}),
+    (SHARED.format("char", "t % 32"), {"shared_passes": 32 * (1 + 1), "bank_conflicts": 0}),
+    (SHARED.format("short", "2 * t % 256"), {"bank_conflicts": 0}),
+    (SHARED.format("short", "4 * t % 256"), {"bank_conflicts": 32}),
     ("if (i % 2) o[i] = 1; else o[i] = 2;", {"divergent_branches": 32}),
     ("if (threadIdx.x < 48) o[i] = 1;", {"divergent_branches": 4}),
     ("if (threadIdx.x < 64) o[i] = 1;", {"divergent_branches": 0}),
@@ -165,6 +182,17 @@ def lone(text: str) -> Counts:
 SMALLEST = "for (int k = 0; k < n; ++k) { float t = tile[k]; if (t < %s) a = t; }"
 ADDS = "float s = 0; for (int j = 0; j < {}; j++) s += x[j]; x[i + 1024] = s;"
 CASTS = "float s = 0; for (int j = 0; j < n; j++) s += (float)({}); x[i] = s;"
+# 128 turns of a product and a sum, for as long as a load takes; and a load for this turn, and for the next one.
+LONG = "for (int j = 0; j < 128; j++) { a = a * b; c = c + d; b = b * d; }"
+NOW = "for (int k = 0; k < n; ++k) { a += x[k]; %s }"
+NEXT = "float v = x[0]; for (int k = 0; k < n; ++k) { a += v; v = x[k + 1]; %s }"
+# A tile of sums, of which a compiler knows each index or not.
+TILE = (
+    "float t[64]; for (int j = 0; j < 64; j++) t[j] = a; for (int j = 0; j < 64; j++) b += t[%s];"
+)
+TWO = """__shared__ float two[2][8][64];
+    for (int j = 0; j < 16; ++j) two[j / 8][j & 7][threadIdx.x] = a;
+    for (int k = 0, now = 0; k < n; ++k, now ^= 1) for (int j = 0; j < 8; ++j) a += two[%s][j][threadIdx.x];"""
 LANES = "float s = 0; for (int k = 0; k < n; k++) for (int j = threadIdx.x % 32; j < {}; j += 32) s += x[j]; o[i] = s;"
 FIVE = "if (n > 3) { n += 3; n ^= 5; n *= 7; n |= 6; n -= 9; }"
 # Two kernels, and by how much the first one has more of something: from, and to.
@@ -216,6 +244,14 @@ MORE = [
     # All lanes take four turns, wherever they begin; or three or four.
     (counts, LANES.format(128), LANES.format("n * 4 - 4"), "chain_latency", -7000, -3000),
     (counts, LANES.format(112), LANES.format("n * 4 - 20"), "chain_latency", 0, 0),
+    # What is fetched for the next turn is not waited for, if a turn has enough to do.
+    (lone, NOW % LONG, NEXT % LONG, "chain_load_rounds", 38, 39),
+    (lone, NOW % "", NEXT % "", "chain_load_rounds", -1, 1),
+    # Sums are in registers if all their indices are known, and in memory if not.
+    (lone, TILE % "j", "", "registers", 64, 68),
+    (lone, TILE % "(n + j) % 64", "", "registers", 0, 4),
+    # Addresses that are known distances apart are computed once.
+    (lone, TWO % "now", TWO % "0", "issued", 1, 40 * 2 * 6),
     # A division by a power of two is a product.
     (lone, "a = a / 4.0f;", "a = a * 0.25f;", "chain_latency", 0, 0),
     (lone, "a = a / 5.0f;", "a = a * 0.2f;", "chain_latency", 50, None),
@@ -277,6 +313,7 @@ def test_a_product_that_is_contracted_costs_no_more_than_its_sum(
     )
     assert fused.flops == apart.flops
     assert fused.warp_instructions == apart.warp_instructions - fewer
+    assert (fused.fused, apart.fused) == (fewer, 0)
     assert (fused == apart) == (not fewer)
 
 

@@ -103,7 +103,7 @@ def _move(loads: bool, c: Context, node: CallExpr, used: bool) -> Expr:
     """Load a fragment, or store it: `(memory, elements, rows, columns, how many elements, pitch, turned)`."""
     memory, held, *_, pitch, turned = args = arguments(c, node, 7)
     what = "load_matrix_sync" if loads else "store_matrix_sync"
-    kind, site = _number_of(c, node, memory), c.new_site(node.at, not loads)
+    kind, site = _number_of(c, node, memory), c.new_site(node.at, not loads, wide=loads)
     kept, shape = c.new_site(node.at, loads), _sides(c, node, 2)
     if not loads:
         memory.origin.note("written")

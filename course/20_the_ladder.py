@@ -280,7 +280,7 @@ stairs("naive", "coalesced", "shared", "registers", "wide")
 needs(tiled, wide_open, wider)
 
 # %% [markdown] id=wide-after
-# For the first time the bars of both memories end before the line. But the microscope charges a warp's `float4`s one pass, and the extra ones that a better order would save, and that's too little. An H200 takes 2 clocks for the read of `a` and 8 for that of `b` (measured with `clock64`). By these, shared memory ends at 1.34, behind the line. So it's still the limit, and with it the arithmetic could be busy three quarters of the time. It's busy for about half: the kernel has 71 % of cuBLAS's speed. What else is missing is *time in which nobody does anything*, because everybody waits. Both are what the upper rungs are about.
+# For the first time the bars of both memories end before the line. But the picture counts a warp's `float4`s as one pass, and the extra ones that a better order would save, and that's too little. An H200 takes 2 clocks for the read of `a` and 8 for that of `b` (measured with `clock64`; our model's clock charges 4 and 8). By the H200's, shared memory ends at 1.34, behind the line. So it's still the limit, and with it the arithmetic could be busy three quarters of the time. It's busy for about half: the kernel has 71 % of cuBLAS's speed. What else is missing is *time in which nobody does anything*, because everybody waits. Both are what the upper rungs are about.
 
 # %% id=wide-check tags=asserts
 assert 0.65 < share("wide") < 0.75

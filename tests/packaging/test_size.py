@@ -20,6 +20,7 @@ WHOLE = {
     "asyncgpu_tutor": 23_800,
     "asyncgpu_course": 12_130,
     "simgpu": 28_850,
+    "simgpu": 28_850,
     "tests": 34_600,
     "course": 47_050,
     "tools": 7_780,

@@ -11,7 +11,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 60 minutes, half of them for the two exercises; the encore takes 15 |
+# | Time | 65 minutes, half of them for the two exercises; the encore takes 15 |
 # | You need | [02c_tiles](02c_tiles.ipynb): shared memory, tiles and barriers. The page runs on the simulated device, also if you have a GPU; its times were measured on an H200 |
 
 # %% id=setup

@@ -495,8 +495,12 @@ def _turn(s: State, loop: form.Loop) -> None:
 
 
 def _arrive(s: State) -> None:
-    """Have a turn wait for what it fetches for the next one only as long as its other work doesn't take."""
-    for charge, at in s.early.items():
+    """Have a turn wait for what it fetches for the next one only as long as its other work doesn't take.
+
+    It's all under way together, so the turn waits once, for what it asked for last.
+    """
+    if s.early:
+        charge, at = [*s.early.items()][-1]
         meanwhile = sum(other.busy * other.whole for other in s.passed[at:])
         charge.rounds += max(0.0, 1 - meanwhile / path.TRIP)
 

@@ -186,6 +186,7 @@ CASTS = "float s = 0; for (int j = 0; j < n; j++) s += (float)({}); x[i] = s;"
 LONG = "for (int j = 0; j < 128; j++) { a = a * b; c = c + d; b = b * d; }"
 NOW = "for (int k = 0; k < n; ++k) { a += x[k]; %s }"
 NEXT = "float v = x[0]; for (int k = 0; k < n; ++k) { a += v; v = x[k + 1]; %s }"
+MET = "float v = 0, w = 0; for (int k = 0; k < n; ++k) { a += v + w; __syncthreads(); v = x[k]; %s }"
 # A tile of sums, of which a compiler knows each index or not.
 TILE = (
     "float t[64]; for (int j = 0; j < 64; j++) t[j] = a; for (int j = 0; j < 64; j++) b += t[%s];"
@@ -247,6 +248,8 @@ MORE = [
     # What is fetched for the next turn is not waited for, if a turn has enough to do.
     (lone, NOW % LONG, NEXT % LONG, "chain_load_rounds", 38, 39),
     (lone, NOW % "", NEXT % "", "chain_load_rounds", -1, 1),
+    # All that's fetched for the next turn is under way together.
+    (lone, MET % "w = x[k + 9];", MET % "", "chain_load_rounds", 0, 0),
     # Sums are in registers if all their indices are known, and in memory if not.
     (lone, TILE % "j", "", "registers", 64, 68),
     (lone, TILE % "(n + j) % 64", "", "registers", 0, 4),

@@ -186,7 +186,9 @@ CASTS = "float s = 0; for (int j = 0; j < n; j++) s += (float)({}); x[i] = s;"
 LONG = "for (int j = 0; j < 128; j++) { a = a * b; c = c + d; b = b * d; }"
 NOW = "for (int k = 0; k < n; ++k) { a += x[k]; %s }"
 NEXT = "float v = x[0]; for (int k = 0; k < n; ++k) { a += v; v = x[k + 1]; %s }"
-MET = "float v = 0, w = 0; for (int k = 0; k < n; ++k) { a += v + w; __syncthreads(); v = x[k]; %s }"
+MET = (
+    "float v = 0, w = 0; for (int k = 0; k < n; ++k) { a += v + w; __syncthreads(); v = x[k]; %s }"
+)
 # A tile of sums, of which a compiler knows each index or not.
 TILE = (
     "float t[64]; for (int j = 0; j < 64; j++) t[j] = a; for (int j = 0; j < 64; j++) b += t[%s];"

@@ -79,7 +79,7 @@ if device.simulated:
 # scores   64
 # ```
 #
-# A real MLP has another ReLU between the products. Without it, two layers are really one. We're here for the pipeline, so let's not tell anybody.
+# A real MLP has another ReLU between the products. Without it, two layers are really one, but let's not tell anybody.
 #
 # The weights were trained to answer one question: *is it a 3?* In NumPy, the network is one line:
 
@@ -111,7 +111,7 @@ print(f"A frame is a yes: the score is above the threshold, {digits.threshold}."
 print(agt.sgemm_naive.source)
 
 # %% [markdown] id=stage-gemm-text
-# One thread computes one element of `c`. (It's *naive*: it asks memory for every number again and again. Today's topic is waiting, so we don't mind.)
+# One thread computes one element of `c`. (It's *naive*: it asks memory for every number again and again.)
 #
 # A **stage** of our network is a function that gets handles of arrays and returns an operation:
 
@@ -141,7 +141,7 @@ def relu(output):
 #
 # A batch needs three arrays: its input, and room for `hidden` and `output`. `agt.zip` makes them in one operation, and `and_then` hands them on, as one tuple.
 #
-# Why hand them on? Because an owned array that goes into a launch is gone, and comes out at the other end. Whatever else a stage needs, such as `w1`, it takes from the function around it.
+# Why hand them on? Because an owned array that goes into a launch is gone, and comes out at the other end. Whatever hasn't been in a launch yet, such as `output`, or is shared, such as `w1`, a stage takes from the function around it.
 
 # %% id=relay tags=helpers
 from IPython.display import HTML
@@ -407,7 +407,7 @@ print("results of four tasks:    ", *(f"{us:4.0f}" for us in task_times), "µs")
 print("results of an await loop: ", *(f"{us:4.0f}" for us in loop_times), "µs")
 
 # %% [markdown] id=read-loop
-# Both are done at the same time, on the simulated H200, and the `await` loop has its first result almost four times as early. Worse: our plain loop has its *last* result after 366 µs, when with all our machinery **not even the first task is awake**. All four streams worked, and never two at the same time.
+# Both are done at the same time, on the simulated H200, and the `await` loop has its first result almost four times as early. Worse: our plain loop has its *last* result after 366 µs, when with all our machinery **not even the first task is awake**. (On a real H200: 407 µs, and the first awake at 449.) All four streams worked, and never two at the same time.
 #
 # Who's to blame? The host's lane hardly has a gap. By the time Python gets around to batch 1, the device is done with batch 0. **The host is the bottleneck**, and no number of streams helps.
 #
@@ -530,7 +530,7 @@ reveal("07-summit", f"{us:.0f}", picture, **facts)
 # One call, and four streams work side by side. In each hole of some 4 µs, the device changes from copying to computing, or back.
 
 # %% id=07-summit told truth=42
-# The device is done after {done:.0f} µs, and Python has the results after {us:.0f}. The plain loop took {before:.0f}, {times:.1f} times as long. (On a real H200: 533 µs, and 69.)
+# The device is done after {done:.0f} µs, and Python has the results after {us:.0f}. The plain loop took {before:.0f}, {times:.1f} times as long. (On a real H200 with a slower host: 533 µs, and 69.)
 #
 # That's why all the trouble. A GEMM has only 16 blocks here, and an H200 has room for over a thousand, so four batches fitted the whole time. It only took somebody to hand them out fast enough.
 
@@ -958,7 +958,7 @@ print(
     f"Until four tasks have all results: {as_tasks:.0f} µs, and with one graph: "
     f"{as_one:.0f}."
 )
-print("(Measured on a real H200, four tasks: 415 µs.)")
+print("(Measured on a real H200: 478 µs, and 104.)")
 
 # %% id=small-print-check tags=asserts
 if device.simulated:
@@ -1058,14 +1058,14 @@ reveal("07-large", f"{four:.0f}", picture, one=one, gain=gain, single=one_gemm)
 # On four streams the end comes sooner, but nobody has a result until nearly the end. (The short orange bars are the matvecs. A thin bar stands for several that have no room, and its height is the part of its time that they take.)
 
 # %% id=07-large told truth=2220
-# One stream takes {one:.0f}, so four are {gain:.2f} times as fast. (On a real H200 we measured 2,209 and 2,927, with CuPy.)
+# One stream takes {one:.0f}, so four are {gain:.2f} times as fast. (On a real H200: some 3,100 and 2,300.)
 #
 # One GEMM alone could fill the device almost four times over. So they **queue**, and overlap only at their ends. There they share the device, so their bars are longer than the {single:.0f} µs of a GEMM alone. Copies, and `matvec`s with their four blocks, now run beside something else.
 
 # %% [markdown] id=read-large
 # ### Who's ready when?
 #
-# Now look at when each batch is *ready*. On four streams, nobody got anything until nearly the end, and then they all came at once. The last came a quarter sooner than on one stream, and the first almost three times as late. Why? Kernels get room in the order in which they ask. (That's the simulator's rule. On a real H200 the first was ready after 1,990 of 2,300 µs, and on one stream after 900 of 3,100.) Batch 0 asks for its `matvec` after its GEMM, and by then three other GEMMs have asked first.
+# Now look at when each batch is *ready*. On four streams, nobody got anything until nearly the end, and then they all came at once. The last came a quarter sooner than on one stream, and the first almost three times as late. Why? Kernels get room in the order in which they ask. (That's the simulator's rule. On a real H200 the first was ready after 1,990 µs, and on one stream after 900.) Batch 0 asks for its `matvec` after its GEMM, and by then three other GEMMs have asked first.
 #
 # Nothing is broken. If you're processing a folder of pictures overnight, that's what you want. If somebody is staring at a spinner, it isn't. Those are two goals: **throughput** is how much gets done in a second, and **latency** is how long one request takes. Can one program have both?
 

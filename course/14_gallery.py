@@ -606,7 +606,7 @@ if device.simulated:
 # %% [markdown] id=search-read
 # ### On a real one
 #
-# An H200 took 1,314 µs in turn and 1,086 ahead (medians of seven runs). Its threads compare a piece in some 20 µs, about as ours do, and fetch it over the bus in 3, for which our model takes next to nothing. The rest is the trip and what Python does for an answer: some 40 µs there with nothing to read, and 8 in the model. For 16 digits it took 1,040 and 990: comparing them takes 5 µs a piece, so there's little to hide.
+# An H200 took 1,314 µs in turn and 1,086 ahead (medians of seven runs). By its own clock, its threads take some 35 µs for a piece, where ours take 25. Three of these fetch it over the bus, for which our model takes next to nothing. The rest is the trip and what Python does for an answer: some 30 µs there with nothing to read, and 8 in the model. For 16 digits it took 1,040 and 990: a piece takes its threads only some 10 µs then, so there's little to hide.
 #
 # There are two other ways. Read everything first, if the file fits into the GPU's memory. Or let Python copy ahead on a second stream while a kernel compares, as in [chapter 02b](02b_copies_and_chunks.ipynb). Both would do here, since this kernel reads one piece after the other. A kernel that stops at the first hit, or goes where an index sends it, can only ask, because nobody else knows what it will want next.
 #

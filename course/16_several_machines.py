@@ -608,7 +608,7 @@ def draw_trip(each, packed, saves):
     axes.set(xlim=(0, 1.04 * max(packed)), ylim=(0, 1.1 * top))
     axes.set(xlabel="batches", ylabel="time (ms)")
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1), labelspacing=1)
-    shown(figure, "Two dashed lines for the costs, steep and flat, and two lines for what's saved: the table says where they cross.")
+    shown(figure, "Dashed, the costs, steep and flat; plain, what's saved. The table says where they cross.")
 
 # %% id=run-carrying
 def carried(*cargo):
@@ -844,7 +844,7 @@ check("16-dies", careful)
 
 # %% id=watched tags=helpers
 class Watched:
-    """A GPU that tells of each call, and notes when it begins and ends, in real time, and whether a result came."""
+    """A GPU that tells of each call: when it begins and ends, in real time, and whether a result came."""
 
     def __init__(self, gpu, number, tell):
         self.gpu, self.number, self.tell, self.notes = gpu, number, tell, []

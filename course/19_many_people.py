@@ -393,7 +393,7 @@ calm.from_first().plot(
 # ```text
 # launch step n + 1
 # wait for step n
-# make text of the tokens of step n
+# turn the tokens of step n into text
 # ```
 
 # %% id=19-gain guess within=0.15
@@ -788,7 +788,7 @@ print("the same texts, without a host:", same == texts(alone[:4]))
 
 # %% id=blocks-picture tags=helpers
 def draw_blocks(blocks):
-    """Draw which block says a text when, counted in steps, if each takes the next one when it's done; every fourth."""
+    """Draw which block says which text, by steps, if each takes the next one when it's done; every fourth."""
     texts, free = [[] for _ in range(blocks)], [0] * blocks
     for prompt, answer in recorded()["lengths"]:  # of the people of one launch
         block = free.index(min(free))
@@ -809,8 +809,8 @@ def draw_blocks(blocks):
     cut = sum(steps == 127 for said in texts for _, steps in said)
     told = f"A line is a block, and every fourth of the {blocks} is drawn; white is idle. "
     told += f"{cut} texts are cut at 128 tokens. They take 127 steps each, so many lines end there."
-    shown(figure, f"{len(chosen)} blocks, of which some say a second or third text while others are idle.", told)
-    print(f"By its steps, a block is at work for {sum(free) / blocks / max(free):.0%} of this launch, on average.")
+    shown(figure, f"{len(chosen)} blocks: some say a second or third text while others are idle.", told)
+    print(f"By its steps, a block works for {sum(free) / blocks / max(free):.0%} of this launch, on average.")
 
 # %% id=19-alone guess within=0.3
 # On an H200, the whole model said 9,356 tokens a second one by one, in steps of 78 µs. A block has one multiprocessor to itself and takes 104 µs a step, as measured with 128 of them in chapter 18. The benchmark has three launches of two hundred people, who need 71 steps each on average, and nobody more than 127. How many times as many tokens a second do 132 blocks say for them, one on each multiprocessor, in one launch? (Mind how the launch ends.)

@@ -41,7 +41,7 @@ _HOMES = {
         "clusters": "cluster",
         "devices.simulated": "SimDevice",
         "errors": "DeviceError UsageError",
-        "inspection": "litmus microscope show_threads",
+        "inspection": "litmus microscope show_threads show_warps",
         "kernels": "Kernel matvec_naive relu sgemm_naive",
         "ops.array_operations": "arange d2h dup empty full h2d memcpy ones randn zeros",
         "ops.collectives": "group",

@@ -5,7 +5,7 @@ from asyncgpu_tutor.arrays.handles import DeviceArray
 from asyncgpu_tutor.clusters import cluster
 from asyncgpu_tutor.devices.simulated import SimDevice
 from asyncgpu_tutor.errors import DeviceError, UsageError
-from asyncgpu_tutor.inspection import litmus, microscope, show_threads
+from asyncgpu_tutor.inspection import litmus, microscope, show_threads, show_warps
 from asyncgpu_tutor.kernels import Kernel, matvec_naive, relu, sgemm_naive
 from asyncgpu_tutor.ops.array_operations import (
     arange,
@@ -99,6 +99,7 @@ __all__ = [
     "relu",
     "sgemm_naive",
     "show_threads",
+    "show_warps",
     "sleep",
     "spawn",
     "synchronize",

@@ -7,7 +7,7 @@ from asyncgpu_tutor.arrays.handles import Partition
 from asyncgpu_tutor.arrays.host import HostArray
 from asyncgpu_tutor.clusters import Cluster, Gpu, RemoteArray
 from asyncgpu_tutor.devices.protocol import Device, Event, Stream
-from asyncgpu_tutor.inspection import KernelReport, Litmus, MicroscopeReport, Threads
+from asyncgpu_tutor.inspection import KernelReport, Litmus, MicroscopeReport, Threads, Warps
 from asyncgpu_tutor.ops.collectives import Group
 from asyncgpu_tutor.ops.graphs import GraphScope
 from asyncgpu_tutor.ops.prepared import Prepared
@@ -40,4 +40,5 @@ __all__ = [
     "Stream",
     "Threads",
     "Timeline",
+    "Warps",
 ]

@@ -19,9 +19,9 @@ import matplotlib.pyplot as plt
 
 import asyncgpu_tutor as agt
 from asyncgpu_course import (
-    check, guess, hint, progress, reveal, score, solution,
+    check, guess, hint, progress, reveal, score, solution, solved,
 )
-from asyncgpu_course.shown import LaneBar, draw_lanes, shown
+from asyncgpu_course.shown import shown
 
 agt.use("sim")
 SMS = 132  # of an H200
@@ -63,28 +63,6 @@ def us_of(kernel, warps):
     return report(kernel, warps).us
 
 
-def draw_waits():
-    """Warps that ask, wait and add: a drawing, with waits as long as in the model."""
-    turn = 1000 * us_of(total, 1) / 1024  # ns
-    ask = {"colour": "#0072b2", "meaning": "asks and adds"}
-    wait = {"colour": "#e6e6e6", "hatch": "////", "meaning": "waits"}
-    lanes = []
-    for warp in range(4):
-        bars = []
-        for k in range(3):
-            begin = k * turn + 6 * warp
-            bars.append(LaneBar(begin, begin + 6, **ask))
-            bars.append(LaneBar(begin + 6, begin + turn, **wait))
-        lanes.append((f"warp {warp}", bars))
-    figure, axes = plt.subplots(figsize=(8, 2.3), layout="constrained")
-    draw_lanes(axes, lanes)
-    axes.set(xlabel="ns")
-    told = f"Each warp asks, waits for some {turn:.0f} ns, adds, and asks again. "
-    told += "The four waits lie side by side, a few ns apart."
-    lesson = "The waits are as long as in the model. "
-    shown(figure, told, lesson + "What a warp does in between is drawn longer than it takes.")
-
-
 def draw_by_warps(**kernels):
     """What a kernel takes, by the number of warps on each SM."""
     warps, told = [1, 2, 4, 8, 16, 32, 64], []
@@ -108,10 +86,12 @@ def draw_by_warps(**kernels):
 # %% id=few-warps
 for warps in (1, 2, 4):
     print(f"warps on each SM: {warps}, time: {us_of(total, warps):6.1f} µs")
-draw_waits()
+out = agt.zeros(SMS * 128).sync()
+lesson = "Four warps in their first turns: the waits lie side by side."
+agt.show_warps(total, NUMBERS, x, out, grid=SMS, block=128, until=0.5, lesson=lesson)
 
 # %% [markdown] id=one-warp-text
-# A warp asks for 128 bytes, waits, adds them, and asks again. If there are two warps, one waits beside the other, so the work takes half the time, and with four it takes a quarter. That's the answer to the question above: while one warp waits, *other warps* work. In each clock, the schedulers of an SM pick warps whose numbers have come. It's an event loop made of silicon. Changing from one warp to another costs nothing, because every warp keeps its registers all the time.
+# A warp asks for 128 bytes, waits, adds them, and asks again. If there are two, one waits beside the other, so the work takes half the time, and with four a quarter. That's the answer: while one warp waits, *other warps* work. In each clock, the schedulers of an SM pick warps whose numbers have come. It's an event loop made of silicon. Changing warps costs nothing, because every warp keeps its registers all the time.
 #
 # An SM of the H200 has room for 64 warps.
 
@@ -180,7 +160,7 @@ reveal(
 )
 
 # %% id=21-four told truth=16
-# A quarter of the warps, with four times as much under way for each. The memory doesn't care which of the two you choose: many warps with little under way, or few warps with much. Even a single warp takes {alone:.0f} µs instead of {one:.0f}, because its four loads travel together, and one trip brings four numbers. (On the H200, `four` took 47.7 µs with one warp, and 4.3 with sixteen.)
+# A quarter of the warps, with four times as much under way for each. The memory doesn't care which you choose: many warps with little under way, or few with much. Even a single warp takes {alone:.0f} µs instead of {one:.0f}, because its four loads travel together, and one trip brings four numbers. (On the H200, `four` took 47.7 µs with one warp, and 4.3 with sixteen.)
 
 # %% id=four-check tags=asserts
 assert 38 < alone < 50
@@ -188,16 +168,8 @@ assert us_of(four, 16) < 1.05 * full
 
 # %% [markdown] id=occupancy-text
 # Why would anybody want fewer warps? Because warps need room. An SM of the H200 has 65,536 registers, and each thread of each warp that's there has its own. A kernel whose threads need many registers gets fewer warps onto the SM. The part of the 64 places that's taken is called **occupancy**, and many guides tell you to make it as high as you can.
-
-# %% id=21-room guess
-# The best kernel of chapter 20b needs 208 registers for each thread, and has blocks of 256 threads. How many of its warps does an SM hold?
-
-# %% id=21-room reveal
-warps = 65_536 // (208 * 256) * 256 // 32
-reveal("21-room", warps, part=warps / 64)
-
-# %% id=21-room told truth=8
-# One block, eight warps, so an eighth of the places is taken. A second block wouldn't fit any more. And this is the kernel that has 98 % of cuBLAS's speed. Each of its threads adds up 128 sums that don't depend on each other, so there's always something that needn't wait. What counts is how much is under way.
+#
+# The best kernel of chapter 20b has 98 % of cuBLAS's speed and an occupancy of an eighth: its threads need 208 registers each, so only one block of eight warps fits. But each thread adds up 128 sums that don't depend on each other, so there's always something that needn't wait. What counts is how much is under way.
 
 # %% [markdown] id=exercise-under-way
 # ### Exercise: four under way
@@ -264,7 +236,7 @@ check("21-under-way", dot)
 # Say a thread starts copies of three tiles, A, B and C, and closes a group behind each. Then it calls `__pipeline_wait_prior(1)`. It does some work, and closes one more group, with nothing in it. Then it calls `__pipeline_wait_prior(1)` again.
 
 # %% id=21-groups guess
-# Which of the three tiles are certainly there now? Type their letters, as in `AC`.
+# Which of the three tiles are certainly there now? Type letters, as in `AC`.
 
 # %% id=21-groups reveal
 THREE = r"""
@@ -308,7 +280,7 @@ reveal("21-groups", " ".join(after_both), first=" and ".join(after_one))
 # The first wait is for all groups but the last one, so it's for {first}. The empty group counts as well. So at the second wait, "all but the last one" is all three. You'll use that soon: when a loop has nothing more to fetch in its last turns, it closes empty groups, and the number in `wait_prior` can stay the same.
 
 # %% [markdown] id=mistakes-text
-# Asynchronous copies bring a new kind of mistake. A thread that has waited has waited for *its own* copies. If you need what another thread has copied, that thread has to have waited too, and then you have to meet at a barrier. This kernel forgets to meet. On a GPU it may come out right all the same, which makes the mistake hard to find. Here it's found each time:
+# Asynchronous copies bring a new kind of mistake. A thread that has waited has waited for *its own* copies. If you need what another thread has copied, that thread has to have waited too, and then you have to meet at a barrier. This kernel forgets to meet. On a GPU it may come out right all the same. Here it's found each time:
 
 # %% id=mistake
 early = agt.Kernel(r"""
@@ -390,10 +362,55 @@ extern "C" __global__ void smooth(int n, const float* x, float* y)
 # %% id=21-next-tile-check
 check("21-next-tile", smooth)
 
+# %% [markdown] id=still-text
+# ### Who still waits?
+#
+# Let each block have nine tiles. The version that you were given waits for memory in each of its nine turns: some 300 clocks, and then it computes for less than 100. The solution starts the next tile's copy before it waits for this one.
+
+# %% id=21-still guess
+# In how many of the nine turns does a warp wait for memory now?
+
+# %% id=21-still reveal
+in_turn = agt.Kernel(r"""
+extern "C" __global__ void in_turn(int n, const float* x, float* y)
+{
+    __shared__ float tile[256];
+    int me = threadIdx.x;
+    for (int t = blockIdx.x; t < n / 256; t += gridDim.x) {
+        tile[me] = x[t * 256 + me];
+        __syncthreads();
+        y[t * 256 + me] = tile[(me + 255) % 256] + tile[me] + tile[(me + 1) % 256];
+        __syncthreads();
+    }
+}
+""")
+nine = 9 * SMS * 256
+given = nine, x, agt.zeros(nine).sync()
+before = agt.show_warps(in_turn, *given, grid=SMS, block=256)
+ahead = agt.show_warps(
+    solved("21-next-tile"), *given, grid=SMS, block=256, until=before.until,
+    lesson="Above, one tile after the other. Below, with the next one under way.",
+)
+reveal(
+    "21-still",
+    len(ahead.waits()),
+    before,
+    ahead,
+    one=before.timeline.us,
+    two=ahead.timeline.us,
+)
+
+# %% id=21-still told truth=5
+# In every other turn. Look at the blue lines: the next tile's copy starts just before the warp waits for this one, so both come during the same wait, and the turn after finds its tile ready. So the block takes {two:.2f} µs instead of {one:.2f}. (The pictures are the model's. An H200's `clock64` counted waits of 210, 32, 201, 41 and 201 clocks, and hardly any behind those: its turns take longer.)
+
+# %% id=still-check tags=asserts
+assert len(before.waits()) == 9
+assert len(ahead.waits()) == 5
+
 # %% [markdown] id=exercise-ring
 # ### Exercise: repair the ring
 #
-# One tile ahead is often too little: if there's hardly anything to compute, the next tile hasn't come when this one is done. Then you want several under way, in a **ring** of places that are used in turns. `ring` adds up number `255 - me` of each tile, and is meant to have *three* tiles under way while it adds a fourth, with one barrier in each turn. Somebody wrote it late in the evening, and it has three mistakes. One of them you can find by counting places. Mend that, and let the check tell you about the others.
+# To wait even less, have several tiles under way, in a **ring** of places that are used in turns. `ring` adds up number `255 - me` of each tile, and is meant to have *three* tiles under way while it adds a fourth, with one barrier in each turn. Somebody wrote it late in the evening, and it has three mistakes. One of them you can find by counting places. Mend that, and let the check tell you about the others.
 
 # %% id=21-ring starter
 ring = agt.Kernel(r"""

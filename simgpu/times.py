@@ -96,7 +96,7 @@ def kernel_time(spec: DeviceSpec, counts: Counts, threads: int, shared_bytes: in
     share = most / max(counts.blocks, 1)
     beside, warps = min(most, slots // spec.sms), -(-threads // 32)
     resident = beside * warps / SCHEDULERS
-    work, waits = _work(spec, counts, resident), _waits(spec, counts, waves)
+    work, waits = _work(spec, counts, resident), chain_waits(spec, counts, waves)
     chain = work + waits
     clocks = {
         "latency": chain,
@@ -157,19 +157,23 @@ def _work(spec: DeviceSpec, counts: Counts, resident: float) -> float:
     return max(busy, counts.chain_fused * FUSED_OF_A_WARP, counts.chain_latency)
 
 
-def _waits(spec: DeviceSpec, counts: Counts, waves: int) -> float:
-    """Clocks for which that warp waits for loads, barriers and atomics."""
-    per_warp = 1 / max(counts.warps, 1)
+def round_clocks(spec: DeviceSpec, counts: Counts) -> float:
+    """Clocks that each round of loads behind the first adds to the longest warp."""
     # What is known of warps on average is more for the longest one.
     longer = counts.longest_chain * counts.warps / max(counts.warp_instructions, 1)
     rounds = counts.chain_load_rounds
     fresh = min(counts.chain_fresh_loads * longer * _new(spec, counts), rounds)
     part = fresh / rounds if rounds else 0.0
     lines = max(counts.load_lines / max(counts.global_load_requests, 1) - 1, 0)
-    each = part * (spec.load_clocks + lines) + (1 - part) * spec.hit_clocks
+    return part * (spec.load_clocks + lines) + (1 - part) * spec.hit_clocks
+
+
+def chain_waits(spec: DeviceSpec, counts: Counts, waves: int) -> float:
+    """Clocks for which the longest warp waits for loads, barriers and atomics."""
+    per_warp, rounds = 1 / max(counts.warps, 1), counts.chain_load_rounds
     return (
         min(rounds, 1) * spec.first_load_clocks
-        + max(rounds - 1, 0) * each
+        + max(rounds - 1, 0) * round_clocks(spec, counts)
         + counts.shared_atomic_passes * per_warp * spec.shared_atomic_clocks
         + counts.barriers / max(counts.blocks, 1) * spec.barrier_clocks
         + counts.chain_hot / max(waves, 1)

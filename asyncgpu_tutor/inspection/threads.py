@@ -7,7 +7,7 @@ same steps over the same ground.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
@@ -190,7 +190,7 @@ class Threads:
             if x and x + wide > _WIDTH:
                 x, y = 0.0, below + 2 * _LABEL
             cells.at += (x + _GAP, y)
-            parts.append(_text("agt-words", x + _GAP, y + tall + 13, told))
+            parts.append(svg_text("agt-words", x + _GAP, y + tall + 13, told))
             parts.append(_squares("agt-cell", cells.at + cells.size / 2, cells.size))
             x, below = x + wide + gap, max(below, y + tall)
         below += 3 * _LABEL if fault else 2 * _LABEL
@@ -217,7 +217,7 @@ class Threads:
             told = seen.name(i * seen.block_threads).partition(", thread")[0]
             told = f"block {i}" if seen.grid[1] * seen.grid[2] == 1 else told
             told = told if len(told) * 6 <= wide else f"{i}"
-            yield _text("agt-words", corner[0], corner[1] - 4, told)
+            yield svg_text("agt-words", corner[0], corner[1] - 4, told)
         yield _squares("agt-cell", at + size / 2, size)
 
     def _numbers(self) -> str:
@@ -226,7 +226,7 @@ class Threads:
         for name, cells in self._places.items():
             if cells.size >= _NUMBERED and cells.each == 1:
                 for i, (x, y) in enumerate(cells.at + cells.size / 2):
-                    said.append(_text("agt-number", x, y + 4, str(i if name else i % per_block)))
+                    said.append(svg_text("agt-number", x, y + 4, str(i if name else i % per_block)))
         return "".join(said)
 
     def _legend(self, y: float) -> str:
@@ -238,7 +238,7 @@ class Threads:
             parts.append(("agt-wrong", type(self.watched.fault).__name__))
         return "".join(
             f'<rect class="{css}" x="{8 + 150 * i}" y="{y:.0f}" width="12" height="12"/>'
-            + _text("agt-words", 26 + 150 * i, y + 10, words)
+            + svg_text("agt-words", 26 + 150 * i, y + 10, words)
             for i, (css, words) in enumerate(parts)
         )
 
@@ -302,7 +302,9 @@ class Threads:
             what += f" to {site.array}[{last}] do not exist"
         elif isinstance(self.watched.fault, OutOfBoundsError):
             what += " does not exist"
-        yield _text("agt-bad", min(x - array.size / 2, _WIDTH - 260), y + array.size / 2 + 13, what)
+        yield svg_text(
+            "agt-bad", min(x - array.size / 2, _WIDTH - 260), y + array.size / 2 + 13, what
+        )
 
     def _wrote(self, array: str, thread: int, element: int) -> bool:
         """Whether the last step in which this thread touched this element is a write."""
@@ -334,7 +336,8 @@ def _verb(step: AccessSite, one: bool) -> str:
     return f"{verb}{'s' if one else ''}{' an atomic on' if step.atomic else ''}"
 
 
-def _text(css: str, x: float, y: float, said: str) -> str:
+def svg_text(css: str, x: float, y: float, said: str) -> str:
+    """A line of text of a class of `style.css`."""
     return f'<text class="{css}" x="{x:.0f}" y="{y:.0f}">{escape(said)}</text>'
 
 
@@ -405,9 +408,7 @@ def show_threads(
     >>> print(seen.step(0).splitlines()[1])
     40 threads read input, 24 idle
     """
-    parameters = kernel._signature.parameters
-    if len(args) != len(parameters):
-        raise UsageError(kernel._signature.miscounted(args))
+    arrays, given = copied("show_threads", kernel, args)
     chosen = configuration(kernel.name, args, grid, block)
     seen = Watched(kernel.name, kernel.source, *chosen)
     if seen.threads > _MOST_THREADS:
@@ -415,31 +416,43 @@ def show_threads(
             f"show_threads draws every thread, at most {_MOST_THREADS}, and this launch has {seen.threads}: "
             "show a smaller one. What holds for four blocks holds for a thousand"
         )
-    given: list[Any] = []
-    for parameter, arg in zip(parameters, args, strict=True):
-        if not parameter.pointer:
-            given.append(arg)
-            continue
-        array = _on_host(kernel.name, parameter.name, arg)
-        if parameter.dtype is not None and array.dtype != parameter.dtype:
-            raise ArrayDTypeError(
-                f"show_threads: '{parameter.name}' of {kernel.name}() is {array.dtype}, and the kernel takes "
-                f"{parameter.dtype}: convert it with astype(np.{parameter.dtype})"
-            )
-        seen.shapes[parameter.name], seen.sizes[parameter.name] = array.shape, array.itemsize
-        given.append(memory_of(array, parameter.name))
+    for name, array in arrays.items():
+        seen.shapes[name], seen.sizes[name] = array.shape, array.itemsize
     freshly(seen.run)(given, shared_mem)
     seen.fault = seen.fault and fresh(seen.fault)
     return Threads(seen, lesson)
 
 
-def _on_host(kernel: str, name: str, given: Any) -> NDArray[Any]:
+def copied(
+    verb: str, kernel: Kernel, args: Sequence[Any]
+) -> tuple[dict[str, NDArray[Any]], list[Any]]:
+    """The arrays of a launch by name, and its arguments with copies of them, for the interpreter."""
+    parameters = kernel._signature.parameters
+    if len(args) != len(parameters):
+        raise UsageError(kernel._signature.miscounted(args))
+    arrays: dict[str, NDArray[Any]] = {}
+    given: list[Any] = []
+    for parameter, arg in zip(parameters, args, strict=True):
+        if not parameter.pointer:
+            given.append(arg)
+            continue
+        array = arrays[parameter.name] = _on_host(verb, kernel.name, parameter.name, arg)
+        if parameter.dtype is not None and array.dtype != parameter.dtype:
+            raise ArrayDTypeError(
+                f"{verb}: '{parameter.name}' of {kernel.name}() is {array.dtype}, and the kernel takes "
+                f"{parameter.dtype}: convert it with astype(np.{parameter.dtype})"
+            )
+        given.append(memory_of(array, parameter.name))
+    return arrays, given
+
+
+def _on_host(verb: str, kernel: str, name: str, given: Any) -> NDArray[Any]:
     array = given.array if isinstance(given, Partition) else given
     if isinstance(array, DeviceArray):
         return d2h(array.borrow()).sync()
     if not isinstance(array, np.ndarray):
         raise ArrayDTypeError(
-            f"show_threads: the parameter '{name}' of {kernel}() is a pointer: give it a NumPy array or a "
+            f"{verb}: the parameter '{name}' of {kernel}() is a pointer: give it a NumPy array or a "
             f"DeviceArray, not {type(given).__name__}"
         )
     return cast("NDArray[Any]", array)

@@ -1,4 +1,4 @@
-"""The example on the page of the microscope prints what is shown."""
+"""The examples on the page of the microscope print what is shown."""
 
 import re
 
@@ -12,10 +12,10 @@ TEXT = page("docs/microscope.md")
 
 
 def test_the_example(capsys: pytest.CaptureFixture[str]) -> None:
-    (program,), (shown,) = blocks(TEXT), blocks(TEXT, "text")
+    (program, drawn), shown = blocks(TEXT), "".join(blocks(TEXT, "text"))
     program = program.replace('agt.use("sim")\n', "")  # other tests have a device of their own, too
     with agt.using(SimDevice(machine=SimMachine())):
-        exec(compile(program, "microscope.md", "exec"), {})
+        exec(compile(program + drawn, "microscope.md", "exec"), {})
         said = capsys.readouterr().out
         assert said == shown, "if these counts are meant, copy them to the page"
         padded = program.replace("[32][32]", "[32][33]")

@@ -8,7 +8,7 @@ picture (`asyncgpu_tutor.traces.live`) draws the same bars again when one zooms;
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from itertools import groupby
 from typing import Any
@@ -96,10 +96,14 @@ def _element(shape: scenes.SceneShape, style: str) -> str:
 def _paints(panels: Sequence[Panel]) -> tuple[_Paints, str]:
     """Paint of each kind, and the patterns, whose ids are this picture's own on a page with many."""
     named = [(p.title, p.layout.begin, p.layout.end, len(p.layout.bars)) for p in panels]
-    key = f"agt{crc32(repr(named).encode()):08x}"
+    return painted((bar.span.kind for panel in panels for bar in panel.layout.bars), repr(named))
+
+
+def painted(kinds: Iterable[SpanKind], picture: str) -> tuple[_Paints, str]:
+    """Paint of each of these kinds, and the patterns of a picture, which is known by these words."""
+    key = f"agt{crc32(picture.encode()):08x}"
     paints: _Paints = {}
     defs = ""
-    kinds: list[SpanKind] = [bar.span.kind for panel in panels for bar in panel.layout.bars]
     for kind in dict.fromkeys(kinds):
         look = KIND_LOOKS[kind]
         paint = fill = look.page or look.colour

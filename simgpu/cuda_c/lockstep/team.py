@@ -85,6 +85,7 @@ class InterpreterLimits:
     # Told of each access to global or shared memory before it is made, so also of one that fails: team,
     # mask, pointer, bytes, and where in the source it is.
     watcher: Callable[[Team, Mask, Any, int, Site], None] | None = None
+    meter: Callable[[Any, list[Site]], Tally] | None = None  # made instead of a `Tally`
 
 
 @dataclass

@@ -119,7 +119,7 @@ class CompiledKernel:
         limits = limits or InterpreterLimits()
         self.check_fit(grid, block, limits.resident_blocks)
         blocks = grid[0] * grid[1] * grid[2]
-        tally = Tally(self.costs, self.code.sites)
+        tally = (limits.meter or Tally)(self.costs, self.code.sites)
         regions: dict[int, GlobalRegion] = {}
 
         def other(number: int) -> tuple[GlobalRegion, GlobalMemory] | None:

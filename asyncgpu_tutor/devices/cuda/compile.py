@@ -27,8 +27,9 @@ IEEE = ("--ftz=false", "--prec-div=true", "--prec-sqrt=true")
 STANDARD = "--std=c++20"
 # A kernel's name and its parameters, by which C++ chooses where an address is cast to such a function's.
 _PARAMETERS = re.compile(r"^(.*?[\w>])\s*(\((?:[^()]|\([^()]*\))*\))$", re.DOTALL)
-# Cooperative groups include <nv/target>, which pip's toolkit leaves to a package of its own; CuPy brings it.
-TARGETS = Path(cupy.__file__).with_name("_core") / "include/cupy/_cccl/libcudacxx"
+# Cooperative groups include <nv/target>, which pip's toolkit leaves to a package of its own, as it does CUB.
+# CuPy brings both.
+CCCL = Path(cupy.__file__).with_name("_core") / "include/cupy/_cccl"
 
 
 def compile_module(
@@ -45,8 +46,8 @@ def compile_module(
     """
     wanted = ["cudart", *(["curand"] if "curand" in source else [])]  # with cuda_fp16.h, for one
     found = [folder for name in wanted if (folder := find_nvidia_header_directory(name))]
-    if TARGETS.is_dir():
-        found.append(str(TARGETS))
+    brought = ["libcudacxx", *(["cub", "thrust"] if "cub/" in source else [])]
+    found += [str(CCCL / name) for name in brought if (CCCL / name).is_dir()]
     search = tuple(f"-I{folder}" for folder in found)
     wanted_as = {name: _PARAMETERS.sub(r"(void (*)\2)\1", name) for name in names}
     binary, mapping = compiler.compile_using_nvrtc(

@@ -69,3 +69,27 @@ extern "C" __global__ void attend(int n, const float* q, const float* k, const f
     y[at] = out / sum;
 }
 """)
+
+
+# %% id=20b-challenge
+# - __shared__ float tile_a[16][32], tile_b[32][16];
+# + __shared__ float tile_a[2][16][16], tile_b[2][16][16];
+# - float sum = 0.0f;
+# - for (int t = 0; t < n; t += 32) {
+# -     for (int j = 0; j < 32; j += 16) {
+# -         tile_a[y][x + j] = a[row * n + t + x + j];
+# -         tile_b[y + j][x] = b[(t + y + j) * n + col];
+# + float sum = 0.0f, next_a = a[row * n + x], next_b = b[y * n + col];
+# + for (int t = 0, now = 0; t < n; t += 16, now ^= 1) {
+# +     tile_a[now][y][x] = next_a;
+# +     tile_b[now][y][x] = next_b;
+# +     __syncthreads();
+# +     if (t + 16 < n) {
+# +         next_a = a[row * n + t + 16 + x];
+# +         next_b = b[(t + 16 + y) * n + col];
+# -     __syncthreads();
+# -     for (int k = 0; k < 32; k++) {
+# -         sum += tile_a[y][k] * tile_b[k][x];
+# +     for (int k = 0; k < 16; k++) {
+# +         sum += tile_a[now][y][k] * tile_b[now][k][x];
+# -     __syncthreads();

@@ -145,7 +145,7 @@ def in_threads(service: Any) -> Any:
     async def process(rows: Any, lane: Any) -> Any:
         def blocking() -> Any:
             y = service.enqueue(rows, lane)
-            service.computing.synchronize()
+            service.computing.record_event().synchronize()  # not for what others enqueue now
             return y.clone()
 
         return await asyncio.get_running_loop().run_in_executor(pool, blocking)
@@ -155,11 +155,12 @@ def in_threads(service: Any) -> Any:
 
 
 def threads_wait(service: Any) -> Any:
-    """The same, where the loop enqueues, and threads wait instead of our await: the page's other line."""
+    """The same, where the loop enqueues, and threads wait instead of our await: a row of the page's table."""
 
     async def process(rows: Any, lane: Any) -> Any:
         y = service.enqueue(rows, lane)
-        await asyncio.to_thread(service.computing.synchronize)
+        event = service.computing.record_event()  # here: a thread would mark what the other lane has added
+        await asyncio.to_thread(event.synchronize)
         return y.clone()
 
     service.process = process

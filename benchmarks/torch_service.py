@@ -159,7 +159,8 @@ def threads_wait(service: Any) -> Any:
 
     async def process(rows: Any, lane: Any) -> Any:
         y = service.enqueue(rows, lane)
-        event = service.computing.record_event()  # here: a thread would mark what the other lane has added
+        # Here, because a thread would mark what the other lane has added meanwhile, too.
+        event = service.computing.record_event()
         await asyncio.to_thread(event.synchronize)
         return y.clone()
 

@@ -350,7 +350,7 @@ class Group:
                 raise errors.CollectiveError(self._broken)
             come_after(context.stream, [self._last[call.rank]], context._run)
             context._run.kernels.append(call.what)
-            context._run.checks.append(communicator.check)
+            context._run.checks += (communicator.check,)
         ends = calls[0][0].ends
         parts = [(call, context.stream) for call, context in calls]
         communicator.enqueue(parts, self.size if ends is None else 2)

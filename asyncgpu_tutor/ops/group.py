@@ -98,14 +98,14 @@ def _side_by_side(context: ExecutionContext, arms: tuple[DeviceOp[Any], ...]) ->
     # An arm has a stream on which no arm beside it runs, nor any arm inside of those, if the policy has one.
     # A stream that it branched off from will do: what is there is over, or waits for the arms.
     run = context._run
-    outer, run.beside = (run.beside, run.blocking), set(run.beside)
+    outer = run.beside, run.blocking
     run.blocking &= len(arms) < 2
     try:
         for arm in arms:
             begun = len(run.arms)
             branch = _branch(context, arm)
             stream, device = branch.stream, branch.device
-            run.arms.append(stream)
+            run.arms += (stream,)
             there = device is not context.device
             before = device.activate() if there else None
             try:
@@ -117,7 +117,7 @@ def _side_by_side(context: ExecutionContext, arms: tuple[DeviceOp[Any], ...]) ->
                     joins.append((stream, stream.record()))
                 if before is not None:
                     device.restore(before)
-            run.beside.update(run.arms[begun:])
+            run.beside |= {*run.arms[begun:]}
     finally:
         run.beside, run.blocking = outer
         # Also where an arm could not be submitted: what the others do has to end before the

@@ -42,7 +42,7 @@ from asyncgpu_tutor.run.current import (
     current_policy,
 )
 from asyncgpu_tutor.run.future import DeviceFuture
-from asyncgpu_tutor.run.submission import forsake, submit, wait
+from asyncgpu_tutor.run.submission import submit, wait
 from asyncgpu_tutor.traces.spans.tag import CURRENT, Name, forbid_nested_wait
 
 if TYPE_CHECKING:
@@ -335,7 +335,8 @@ class DeviceOp(Generic[T]):
         The host does not wait. Work on other streams is not ordered with it; a `HostArray` in the
         result can be read after `stream.synchronize()`.
         """
-        return forsake(submit(self._run, adopt_stream(stream), None, self._label, "async_on()"))
+        mine = adopt_stream(stream)
+        return submit(self._run, mine, None, self._label, "async_on()", forsaken=True).release()
 
     def schedule(self, policy: SchedulingPolicy | None = None) -> DeviceFuture[T]:
         """Let the policy, or the current one, choose the stream now; run when the future is first awaited."""

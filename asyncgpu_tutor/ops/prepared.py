@@ -26,10 +26,10 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, cast
 from asyncgpu_tutor import errors
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
 from asyncgpu_tutor.arrays.host import Lent, in_containers
-from asyncgpu_tutor.devices.protocol import Device, DeviceMemory, DeviceReplay, Stream
+from asyncgpu_tutor.devices.protocol import Device, DeviceMemory, DeviceReplay
 from asyncgpu_tutor.ops.operation import DeviceOp, evaluate
 from asyncgpu_tutor.run.capture import Capture
-from asyncgpu_tutor.run.context import ExecutionContext
+from asyncgpu_tutor.run.context import ExecutionContext, Run
 from asyncgpu_tutor.run.current import current_device
 from asyncgpu_tutor.run.last_use import UsedMemory, come_after, in_turn
 
@@ -47,8 +47,7 @@ class Replayed(ABC, Generic[T]):
         self._lent: Lent  # what each run yields, once it is captured
         self._output: list[Any] | None = None  # those for take_output
         self._memories: dict[DeviceMemory, None] = {}  # of the device arrays among them
-        # The number of the last run, and its stream, if that run was nothing else.
-        self._latest: tuple[int, Stream] | None = None
+        self._latest: Run | None = None  # the last one, if it was nothing else
         # Its own memory, and that of whatever else is launched in it.
         self._used: tuple[UsedMemory, ...] = (UsedMemory(),)
         self._owners: tuple[DeviceArray, ...] = ()  # of what it borrows
@@ -82,7 +81,10 @@ class Replayed(ABC, Generic[T]):
         UseAfterMoveError
             When it runs, if an array that was borrowed for the capture has been given away since.
         """
-        return _PreparedLaunch(self)
+        launch: _PreparedLaunch[T] = _PreparedLaunch()
+        launch._built(self.label, sys._getframe(1))
+        launch._what = self
+        return launch
 
     def take_output(self) -> T:
         """The captured operation's result as handles, for good; once.
@@ -123,17 +125,20 @@ class Replayed(ABC, Generic[T]):
         with in_turn:
             come_after(stream, self._used, run)
             self._run(context)
+            latest, self._latest = self._latest, run if alone else None
         if isinstance(run, Capture):
             run.owners.update(dict.fromkeys(self._owners))
             run.kernels += self.kernels
-        else:
+            return self._lent
+        run.kernels += self._names
+        if alone and latest is not None and latest.stream is stream:
+            latest.give_way()
             # Other libraries ask an array for its stream. If the run before this one was the same, and on the
             # same stream, nobody has used the arrays elsewhere, and they needn't be told again.
-            if not alone or self._latest != (run.op - 1, stream):
-                for memory in self._memories:
-                    memory.stream = stream
-            self._latest = (run.op, stream) if alone else None
-            run.kernels += self._names
+            if latest.op == run.op - 1:
+                return self._lent
+        for memory in self._memories:
+            memory.stream = stream
         return self._lent
 
     def _fill(self, capture: Capture, handles: T) -> None:
@@ -193,16 +198,14 @@ class Prepared(Replayed[T]):
             run.beside = outer | {streams[number] for number in numbers}
             streams.append(context.fork().stream)
         run.beside = outer
-        run.arms += streams[1:]
+        run.arms += (*streams[1:],)
         context.replay(self._replay, self._capture.calls, streams)
 
 
 class _PreparedLaunch(DeviceOp[T]):
     __slots__ = ("_what",)
 
-    def __init__(self, what: Replayed[T]) -> None:
-        self._built(what.label, sys._getframe(2))
-        self._what = what
+    _what: Replayed[T]
 
     def _run(self, context: ExecutionContext) -> Any:
         self._used = True

@@ -202,7 +202,7 @@ class Capture(Run):
         self.undo.clear()
         # Streams and handles know this capture. Memory is too dear to wait for the garbage collector.
         self.streams.clear()
-        self.arms.clear()
+        self.arms = ()
         self.uses = dict.fromkeys(self.uses)
         vars(self).pop("root", None)
 

@@ -34,6 +34,12 @@ DECIDES_IN_A_GRAPH = (
 class Run(Tag):
     """The run that a context enqueues for: a submission, or a capture."""
 
+    # Streams of the arms of its overlaps, in order; and of those beside what is being enqueued.
+    arms: tuple[protocol.Stream, ...] = ()
+    beside: frozenset[protocol.Stream] = frozenset()
+    # Asked when it is over: they raise what no event tells.
+    checks: tuple[Callable[[], None], ...] = ()
+
     def __init__(
         self,
         label: str,
@@ -56,12 +62,7 @@ class Run(Tag):
         self.keep: list[object] = []  # what must live until it has completed
         # Those that took arrays: they count shared ones until it has completed, or somebody waits for that.
         self.operations: list[object] = []
-        # Streams of the arms of its overlaps, in order; and of those beside what is being enqueued.
-        self.arms: list[protocol.Stream] = []
-        self.beside: set[protocol.Stream] = set()
         self.kernels: list[str] = []  # names of the kernels that it launched, in order
-        # Asked when it is over: they raise what no event tells.
-        self.checks: list[Callable[[], None]] = []
 
     def describe(self) -> str:
         """For messages."""
@@ -71,6 +72,9 @@ class Run(Tag):
     def completed(self) -> bool:
         """Tell whether the device is done with it. Never blocks."""
         return False
+
+    def give_way(self) -> None:
+        """A later run on its stream keeps alive all that it keeps."""
 
     def reclaim(self) -> None:
         """Memory is short: let go of what nobody needs any more."""

@@ -8,7 +8,7 @@ import os
 import re
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Sequence, Set
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ class SchedulingPolicy(ABC):
     def next_stream(self) -> Stream:
         """The stream for the next operation. Called once for each, in the order in which they run."""
 
-    def instead(self, stream: Stream, beside: set[Stream]) -> Stream:
+    def instead(self, stream: Stream, beside: Set[Stream]) -> Stream:
         """Another stream for an arm of an `overlap`, if `next_stream` chose one where other arms run."""
         return stream
 
@@ -170,7 +170,7 @@ class StreamPoolRoundRobin(SchedulingPolicy):
                     self._streams.append(self.device.create_stream())
         return self._streams[turn]
 
-    def instead(self, stream: Stream, beside: set[Stream]) -> Stream:
+    def instead(self, stream: Stream, beside: Set[Stream]) -> Stream:
         """The first one after it, in turn, on which no other arm runs; or the same."""
         pool = self._pools.get(stream.device, self)
         place = pool._streams.index(stream) if stream in pool._streams else 0  # it may be another's

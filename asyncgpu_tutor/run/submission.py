@@ -8,7 +8,9 @@ memory. A run may have several streams, and it touches host arrays, too.
 
 Somebody who awaits or blocks sees the event pass. But tasks are cancelled and results are forgotten, and
 then nobody looks. A callback from the driver would tell, but after a fault it never comes. So each new
-submission looks at two earlier ones (`_let_go`), which keeps the list short and makes no call long.
+submission looks at two earlier ones (`_let_go`), which keeps the list short and makes no call long. Of a
+graph that is launched over and over on one stream only the latest run is in the list (`give_way`): it keeps
+what those before it keep, and is over after them.
 
 Every run goes through `enqueue`: built or prepared, blocked on or awaited, recorded or not, on every
 device. All that must happen for a run is in that function, because a second way would sooner or later
@@ -51,15 +53,15 @@ FEW, MANY = 8, 64
 class Submission(Run, Generic[T]):
     """One run of one operation."""
 
-    def __init__(
-        self, label: str, stream: Stream, blocking: bool = False, spawned: bool = False
-    ) -> None:
-        Run.__init__(self, label, stream, blocking, spawned)  # super() takes longer
-        self.handles: T | None = None  # or a Lent: `deliver` and `release` read it
-        # Behind all of its work. None before that is enqueued, and again once somebody has seen it pass.
-        self.event: Event | None = None
-        self.settled = False  # whether somebody has seen it complete
-        self.forsaken = False  # whether nobody will ask how it went
+    handles: T | None = None  # or a Lent: `deliver` and `release` read it
+    # Behind all of its work. None before that is enqueued, and again once somebody has seen it pass.
+    event: Event | None = None
+    settled = False  # whether somebody has seen it complete
+    forsaken = False  # whether nobody will ask how it went
+
+    def __del__(self) -> None:
+        if self.event is not None:
+            self.stream.reuse(self.event)
 
     def renew(self) -> None:
         """It is settled, and about to be enqueued again, by who runs the same on one stream over and over.
@@ -68,9 +70,8 @@ class Submission(Run, Generic[T]):
         """
         self.op = next(numbers)
         self.over = self.settled = self.known = False
-        self.arms.clear()
+        self.arms = self.checks = ()
         self.kernels.clear()
-        self.checks.clear()
 
     def completed(self) -> bool:
         """Tell whether the host knew that the device is done with it, and look. Never blocks."""
@@ -83,12 +84,17 @@ class Submission(Run, Generic[T]):
         self.known = known
         self.keep.clear()
         self.operations.clear()
-        _asked.pop(self.op, None)
-        _forsaken.pop(self.op, None)
+        (_forsaken if self.forsaken else _asked).pop(self.op, None)
         if not asked:
             event, self.event = self.event, None
             if event is not None:
                 self.stream.reuse(event)
+
+    def give_way(self) -> None:
+        """A later run on its stream keeps alive all that it keeps, so nobody need look at this one."""
+        if self.forsaken:
+            _forsaken.pop(self.op, None)
+            self.keep.clear()
 
     def deliver(self) -> T:
         """The result, with host arrays in place of handles. Once."""
@@ -142,16 +148,11 @@ def lasting(error: BaseException, label: str) -> Exception:
     )
 
 
-def forsake(submission: Submission[T]) -> Any:
-    """Return the handles of its result; nobody will ask how it went, so it can be let go of early."""
-    submission.forsaken = True
-    if _asked.pop(submission.op, None) is not None:  # it may be over already
-        _forsaken[submission.op] = submission
-    return submission.release()
-
-
 def in_flight() -> int:
-    """Number of submissions that nobody has seen complete yet."""
+    """Number of submissions that nobody has seen complete yet.
+
+    Launches of one graph in a row, on one stream, count as one where nobody waits for them.
+    """
     return len(_asked) + len(_forsaken)
 
 
@@ -163,13 +164,16 @@ def submit(
     what: str = "",
     blocking: bool = False,
     spawned: bool = False,
+    forsaken: bool = False,
 ) -> Submission[T]:
     """Run `body`, which enqueues work and returns handles, and mark the end of that work.
 
     `what` is the call for which that is done, for the message of `NestedSyncError`. Whatever `body` raises,
-    what it had enqueued by then is kept alive until the device is done with it.
+    what it had enqueued by then is kept alive until the device is done with it. If nobody will ask how it
+    went, it is `forsaken`, and can be let go of early.
     """
     submission: Submission[T] = Submission(label, stream, blocking, spawned)
+    submission.forsaken = forsaken
     enqueue(submission, body, ExecutionContext(stream, policy, submission), what)
     return submission
 
@@ -203,7 +207,7 @@ def enqueue(
         raise
     finally:
         # It is registered first: where recording its end fails, too, what it kept stays alive.
-        _asked[submission.op] = submission
+        (_forsaken if submission.forsaken else _asked)[submission.op] = submission
         try:
             submission.event = stream.record()
         except DeviceError as error:  # of work before it: after a fault a GPU does nothing any more

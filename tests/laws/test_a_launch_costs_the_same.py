@@ -1,6 +1,8 @@
 """Law 24: what a launch does for each node, it could have done once, at the capture."""
 
+import gc
 import sys
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
@@ -126,3 +128,49 @@ def test_each_run_has_handles_of_its_own_to_what_is_on_the_host(sim: SimDevice) 
     with pytest.raises(agt.errors.NotReadyError):
         second[0].numpy()
     assert first[1] is second[1]
+
+
+@BOTH
+def test_of_launches_in_a_row_one_has_to_be_looked_at(device: Device, capture: Capture) -> None:
+    agt.synchronize()
+    stream, before = agt.create_stream(), agt.in_flight()
+    captured = capture(and_back(3))
+    results = [captured.launch().async_on(stream) for _ in range(30)]
+    assert agt.in_flight() == before + 1
+    elsewhere = captured.launch().async_on(agt.create_stream())
+    assert agt.in_flight() == before + 2
+    agt.synchronize()
+    for *_, host in (*results, elsewhere):  # each can be asked by its own handle nevertheless
+        assert host.numpy().tolist() == [0.0] * 4
+    assert agt.in_flight() == before
+
+
+@BOTH
+def test_a_graph_that_nobody_has_lives_until_its_last_run_is_over(
+    sim: SimDevice, capture: Capture
+) -> None:
+    stream, captured = agt.create_stream(), capture(and_back(3))
+    gone = weakref.ref(captured)
+    host, *_ = [captured.launch().async_on(stream)[-1] for _ in range(3)]
+    del captured
+    gc.collect()
+    assert gone() is not None
+    agt.synchronize()
+    assert host.numpy().tolist() == [0.0] * 4
+    assert gone() is None  # also where somebody has a handle of an earlier run
+
+
+def test_a_launch_that_is_refused_leaves_the_runs_before_it_alive(sim: SimDevice) -> None:
+    stream, x = agt.create_stream(), agt.zeros(N).sync()
+    captured = scale(x.borrow(), 2.0).graph_on(stream)
+    gone = weakref.ref(captured)
+    captured.launch().async_on(stream)
+    agt.d2h(x).async_on(stream)
+    with pytest.raises(agt.errors.UseAfterMoveError):
+        captured.launch().async_on(stream)
+    del captured
+    gc.collect()
+    assert gone() is not None
+    agt.synchronize()
+    gc.collect()
+    assert gone() is None

@@ -173,12 +173,12 @@ class CupyGraph:
 
     def launch(self, stream: Stream) -> None:
         """Enqueue all of it, behind what `stream` holds."""
-        device, mine = self._device, self._device.own(stream)
-        told, journal = (self._executable, mine.ptr), device.journal
+        mine, journal = cast("CupyStream", stream), self._device.journal
         try:
             if journal is None:
-                runtime.graphLaunch(*told)
+                runtime.graphLaunch(self._executable, mine.ptr)
             else:
+                told = self._executable, mine.ptr
                 journal.call(
                     "graph", self._name, mine, None, runtime.graphLaunch, told, self._outline
                 )

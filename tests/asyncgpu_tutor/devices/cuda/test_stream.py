@@ -83,3 +83,18 @@ def test_a_failed_wait(stream: Any, asked: list[int], monkeypatch: pytest.Monkey
         stream.synchronize()
     assert event.done in (True, False)
     assert asked == [event.ptr]
+
+
+def test_a_graph_that_is_launched_again_and_again_asks_for_no_event_and_makes_none(
+    stream: Any, asked: list[int]
+) -> None:
+    x, out = agt.zeros(1000).sync(), agt.pinned(1000)
+    agt.synchronize()
+    graph = agt.d2h(x.borrow(), out=out).graph_on(stream)
+    free = stream.device.free_events
+    free.clear()
+    for _ in range(100):
+        graph.launch().async_on(stream)
+    assert asked == []
+    agt.synchronize()
+    assert len(free) <= 2

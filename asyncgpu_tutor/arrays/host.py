@@ -144,7 +144,7 @@ class Lent:
         self._anew = _maker(handles)
         self._data = buffers(handles)
         self._data_anew = _maker(self._data)
-        self.early = type(handles) in (HostArray, tuple)
+        self.early = self._data_anew is None
 
     def handles_of(self, writer: Writer) -> Any:
         """The result with handles of `writer`'s own to what it holds on the host."""

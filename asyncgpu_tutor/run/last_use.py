@@ -67,12 +67,13 @@ def come_after(stream: Stream, used: Sequence[UsedMemory], run: Run | None = Non
     """
     for memory in used:
         last = memory.last
-        # An event that is recorded now may lie behind another arm of this run, if it has arms.
-        if last is not None and not (run and run.arms and last.run and last.run.known):
+        if last is not None:
             if last.stream is stream and last._event is None:
                 last.run = run
                 continue  # what comes on this stream comes after it, and is its last use in its place
-            last.hold_back(stream)
+            # An event that is recorded now may lie behind another arm of this run, if it has arms.
+            if not (run and run.arms and last.run and last.run.known):
+                last.hold_back(stream)
         if isinstance(stream, CaptureStream):
             inside = stream.capture.uses.get(memory)
             if inside is not None:

@@ -158,19 +158,3 @@ def test_a_graph_that_nobody_has_lives_until_its_last_run_is_over(
     agt.synchronize()
     assert host.numpy().tolist() == [0.0] * 4
     assert gone() is None  # also where somebody has a handle of an earlier run
-
-
-def test_a_launch_that_is_refused_leaves_the_runs_before_it_alive(sim: SimDevice) -> None:
-    stream, x = agt.create_stream(), agt.zeros(N).sync()
-    captured = scale(x.borrow(), 2.0).graph_on(stream)
-    gone = weakref.ref(captured)
-    captured.launch().async_on(stream)
-    agt.d2h(x).async_on(stream)
-    with pytest.raises(agt.errors.UseAfterMoveError):
-        captured.launch().async_on(stream)
-    del captured
-    gc.collect()
-    assert gone() is not None
-    agt.synchronize()
-    gc.collect()
-    assert gone() is None

@@ -15,6 +15,7 @@ from asyncgpu_course.exercises.answers import model
 from asyncgpu_course.exercises.chapters import EXERCISES
 from asyncgpu_course.exercises.chapters.ch02b import _pipeline as chunked  # pyright: ignore - what it runs
 from asyncgpu_course.exercises.chapters.ch08b import served
+from asyncgpu_course.exercises.chapters.ch17 import _ahead as read_ahead  # pyright: ignore - as above
 from asyncgpu_course.exercises.chapters.ch19 import _GOAL_US as GOAL_US  # pyright: ignore - as above
 from asyncgpu_course.exercises.chapters.ch19 import _GPU_US as GPU_US  # pyright: ignore - as above
 from asyncgpu_course.exercises.chapters.ch19 import _served as served_ahead  # pyright: ignore - as above
@@ -155,3 +156,25 @@ def test_the_slow_server_shows_its_last_defect_when_the_others_are_gone() -> Non
 
 def test_the_pages_that_say_so_were_found() -> None:
     assert PAGES.keys() >= {f"{n}-challenge" for n in ("00", "01", "02", "02b", "08b")}
+
+
+def test_page_17_says_what_reading_ahead_gains_in_its_exercise() -> None:
+    exercise, page = EXERCISES["17-ahead"], ROOT / "course" / "17_teach_it_something.py"
+    cells = load("build_notebooks").chapter(page)[0]
+    names: dict[str, Any] = {"agt": agt}
+    exec(next(c.text for c in cells if (c.id, c.only) == ("17-ahead", "starter")), names)
+    with private_device():
+        in_turn = read_ahead(names[exercise.answer], 8)[0].trace
+    with private_device():
+        ahead = read_ahead(model(exercise), 8)[0].trace
+
+    def apart(starts: list[float]) -> float:
+        return float(np.diff(starts).mean())
+
+    step = ahead.find("step")
+    calls = apart([s.start for s in ahead if s.name == "launch step"])
+    turn_us, ahead_us = (apart([s.start for s in t.find("step")]) for t in (in_turn, ahead))
+    said = (
+        f"a step takes {step[0].duration:.0f} µs and Python's calls {calls:.0f}, so a batch takes "
+    )
+    assert f"{said}{ahead_us:.0f} µs instead of {turn_us:.0f}." in page.read_text(encoding="utf-8")

@@ -674,6 +674,15 @@ def test_enumerations_without_a_name_and_constants_of_standard_headers() -> None
     check("LOW + HIGH + (INT64_C(1) << 40 >> 38) + (int)(UINT64_C(1) << 63 >> 60)", 19, before)
 
 
+def test_a_file_may_ask_for_the_version_of_its_compiler() -> None:
+    before = """#if __CUDACC_VER_MAJOR__ * 1000 + 10 * __CUDACC_VER_MINOR__ == CUDART_VERSION && __LP64__
+    #define SUM(v) __shfl_down_sync(0xffffffff, v, 16)
+    #else
+    #define SUM(v) __shfl_down(v, 16)
+    #endif"""
+    assert body("o[i] = SUM(i);", before=before)[1][0] == 16
+
+
 def test_a_row_of_memory_with_a_pitch_is_passed_by_value() -> None:
     source = """__global__ void k(cudaPitchedPtr rows, cudaExtent e, int* o) {
         o[0] = ((float*)((char*)rows.ptr + 1 * rows.pitch))[2] + e.width * e.height + e.depth; }"""

@@ -2,6 +2,9 @@
 #define __CUDACC__ 1
 #define __CUDACC_RTC__ 1
 #define __NVCC__ 1
+#define __CUDACC_VER_MAJOR__ 12
+#define __CUDACC_VER_MINOR__ 0
+#define __LP64__ 1
 #define __CUDA_ARCH__ 900
 #define __SIMGPU__ 1
 #define __cplusplus 201703L

@@ -159,22 +159,15 @@ def test_the_pages_that_say_so_were_found() -> None:
 
 
 def test_page_17_says_what_reading_ahead_gains_in_its_exercise() -> None:
-    exercise, page = EXERCISES["17-ahead"], ROOT / "course" / "17_teach_it_something.py"
+    page, names, apart = ROOT / "course/17_teach_it_something.py", {"agt": agt}, list[Any]()
     cells = load("build_notebooks").chapter(page)[0]
-    names: dict[str, Any] = {"agt": agt}
     exec(next(c.text for c in cells if (c.id, c.only) == ("17-ahead", "starter")), names)
-    with private_device():
-        in_turn = read_ahead(names[exercise.answer], 8)[0].trace
-    with private_device():
-        ahead = read_ahead(model(exercise), 8)[0].trace
-
-    def apart(starts: list[float]) -> float:
-        return float(np.diff(starts).mean())
-
-    step = ahead.find("step")
-    calls = apart([s.start for s in ahead if s.name == "launch step"])
-    turn_us, ahead_us = (apart([s.start for s in t.find("step")]) for t in (in_turn, ahead))
-    said = (
-        f"a step takes {step[0].duration:.0f} µs and Python's calls {calls:.0f}, so a batch takes "
-    )
-    assert f"{said}{ahead_us:.0f} µs instead of {turn_us:.0f}." in page.read_text(encoding="utf-8")
+    for train in (names["train"], model(EXERCISES["17-ahead"])):
+        with private_device():
+            trace = read_ahead(train, 8)[0].trace
+        found = map(trace.find, ("launch step", "step"))
+        apart += [np.diff([span.start for span in spans]).mean() for spans in found]
+    _, in_turn, calls, ahead = apart
+    said = f"a step takes {trace.find('step')[0].duration:.0f} µs and Python's calls {calls:.0f}, so a "
+    said += f"batch takes {ahead:.0f} µs instead of {in_turn:.0f}."
+    assert said in page.read_text(encoding="utf-8")

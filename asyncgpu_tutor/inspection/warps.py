@@ -5,7 +5,7 @@ All of it is from the model of time, so it needs no device: `simgpu.report.block
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -25,6 +25,7 @@ from asyncgpu_tutor.traces.spans.vocabulary import clock_words, count
 
 _WIDTH, _LEFT, _INNER, _TOP = 760, 64, 680, 48  # pixels
 _LANE, _BAR, _THIN = 26, 13, 3  # of a warp: its lane, its state, and each thing under way to it
+_LEAST = 3  # of a state, or its bar would be little more than its border
 _MOST_LANES = 16
 # The meaning of each state, and the kind of span that it looks like.
 _STATES: Mapping[WarpState, tuple[str, SpanKind]] = {
@@ -100,8 +101,9 @@ class Warps:
                 parts.append(self._bar(looks[kind], since, end, y, _BAR))
             for number, (since, end) in enumerate(seen.flights[warp]):
                 row = y + _BAR + 1 + number % 2 * (_THIN + 1)  # the next may begin before one ends
-                legend["copy under way"] = _COPY, _THIN
-                parts.append(self._bar(_COPY, since, end, row, _THIN))
+                if since < self.until:
+                    legend["copy under way"] = _COPY, _THIN
+                    parts.append(self._bar(_COPY, since, end, row, _THIN))
         x = float(_LEFT)
         for meaning, (look, tall) in legend.items():
             parts.append(_box(look, x, bottom + 47 - tall / 2, 24, tall))
@@ -113,15 +115,20 @@ class Warps:
         x, right = (min(at / self.until, 1.0) * _INNER for at in (since, end))
         return _box(look, _LEFT + x, y, right - x, tall)
 
-    def _seen(self, warp: int) -> Iterator[tuple[WarpState, float, float]]:
+    def _seen(self, warp: int) -> list[tuple[WarpState, float, float]]:
         """The states of a warp; neighbours too short to be seen are one, which most of it is."""
-        begin, took = 0.0, dict[WarpState, float]()
-        for state, since, end in self.timeline.warps[warp]:
+        begin, took, seen = 0.0, dict[WarpState, float](), list[tuple[WarpState, float, float]]()
+        pieces = [it for it in self.timeline.warps[warp] if it[1] < self.until]
+        for state, since, end in pieces:
             begin = begin if took else since
             took[state] = took.get(state, 0.0) + end - since
-            if end - begin >= self.until / _INNER and begin < self.until:
-                yield max(took, key=took.__getitem__), begin, end
+            if end - begin >= _LEAST * self.until / _INNER or end == pieces[-1][2]:
+                longest = max(took, key=took.__getitem__)
+                if seen and seen[-1][0] == longest:
+                    begin = seen.pop()[1]
+                seen.append((longest, begin, end))
                 took = {}
+        return seen
 
     def _repr_html_(self) -> str:
         told = f"<p><em>{escape(self.lesson)}</em></p>" if self.lesson else ""

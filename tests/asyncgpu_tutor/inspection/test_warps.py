@@ -149,7 +149,7 @@ def test_the_picture_says_what_it_shows_and_has_room_for_a_few_warps() -> None:
     assert "waits for shared memory" in label
     texts = ["".join(t.itertext()) for t in root.iter() if t.tag.endswith("text")]
     assert [t for t in texts if t.startswith("warp ")] == [f"warp {n}" for n in range(0, 32, 2)]
-    assert {"computes", "waits for global memory", "waits for shared memory"} <= set(texts)
+    assert texts[-2:] == ["waits for global memory", "waits for shared memory"]
     wide = [float(r.get("x", 0)) + float(r.get("width", 0)) for r in root.iter() if r.get("x")]
     assert max(wide) <= 760
     assert "<em>Look!</em>" in seen._repr_html_()
@@ -163,6 +163,20 @@ def test_a_part_of_it_is_drawn_larger() -> None:
     assert part.timeline == whole.timeline
     assert "measured), of which the first 0.30 are shown. Warp 0" in part.words
     assert whole.svg().count("<rect") > 2 * part.svg().count("<rect")
+
+
+def test_the_legend_has_what_is_seen_and_no_bar_is_all_border() -> None:
+    def drawn(name: str, until: float | None = None) -> str:
+        kernel, args, shape = launches(name)
+        return agt.show_warps(kernel, *args, **shape, until=until).svg()
+
+    barrier, copies = ">waits at a barrier<", ">copy under way<"
+    assert barrier in drawn("in turn", until=0.3)
+    whole = drawn("in turn")  # a barrier's bar would have a width of 1
+    assert barrier not in whole
+    assert whole.count("<rect style") == 8 * (9 + 9) + 2
+    assert copies in drawn("ahead of time")
+    assert copies not in drawn("ahead of time", until=0.01)
 
 
 STORE = "__global__ void k(float* x) { x[threadIdx.x] = 1.0f; }"

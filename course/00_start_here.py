@@ -135,7 +135,7 @@ hang_up(what_went_to_the_device=x, what_came_back=on_the_device(twice, x))
 # %% [markdown] id=describe
 # ## There and back
 #
-# Now we do ourselves what `on_the_device` did. The device can't see NumPy's memory. So the numbers travel there, and the result travels back. (Our pictures lie in *pinned* memory, where the device can fetch them by itself. With a plain array Python has to help: [02b](02b_copies_and_chunks.ipynb).)
+# Now we do ourselves what `on_the_device` did. The device can't see NumPy's memory. So the numbers travel there, and the result travels back. (Our pictures lie in *pinned* memory, where the device can fetch them by itself. With a plain array Python has to help: [02b_copies_and_chunks](02b_copies_and_chunks.ipynb).)
 
 # %% id=first-operation
 def doubled(x):

@@ -360,7 +360,7 @@ reveal("18-talk", verdict, picture, each=us["one kernel"])
 # One bar without a gap, and longer than all of the others with theirs.
 
 # %% id=18-talk told truth=much
-# It takes {each:.0f} µs a token. A block lives on one SM, and an H200 has 132 of them. The step spreads its rows over many. Here a single one reads 2.6 MB of weights for each token, and multiplies all of them. In our model, more than half of the time goes by in sums, in which each addition waits for the one before, and nearly all of the rest in waiting for weights. (The barriers cost next to nothing.) More SMs wouldn't make the sum of one row any quicker. But the block has 16 warps, so each of them adds up to 32 rows, one after the other, where in a step each has a single row. Gaps are what you see in a timeline, and idle SMs are what you don't.
+# It takes {each:.0f} µs a token. A block lives on one SM, and an H200 has 132 of them. The step spreads its rows over many. Here a single one reads 2.6 MB of weights for each token, and multiplies all of them. In our model, more than half of the time goes by in sums, in which each addition waits for the one before, and nearly all of the rest in waiting for weights. (The barriers cost next to nothing.) More SMs wouldn't make the sum of one row any quicker. But the block has 16 warps, so each of them sums as many as 32 rows, one after the other, where in a step each has a single one. Gaps are what you see in a timeline, and idle SMs are what you don't.
 
 # %% id=talk-check tags=asserts
 if device.simulated:

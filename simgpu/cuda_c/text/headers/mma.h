@@ -14,7 +14,7 @@ template <typename U, int M, int N, int K, typename T, typename L = void> struct
 };
 #define ASYNCGPU_FRAGMENT(use, T, rows, cols, elements) \
 template <int M, int N, int K, typename L> struct fragment<use, M, N, K, T, L> { \
-    static_assert(M * N * K == 4096 && K == 16, "there are fragments of 16x16x16, 32x8x16 and 8x32x16"); \
+    static_assert(M * N * K == 4096 && K == 16, "the simulated device has fragments of 16x16x16, 32x8x16 and 8x32x16"); \
     T x[elements]; \
     static constexpr int num_elements = elements, _rows = rows, _columns = cols; \
     __device__ bool _turned() const { return std::is_same_v<L, col_major>; } \

@@ -112,7 +112,7 @@ class Service:
                     if not answer.done():
                         answer.set_result(y)
                     if at % 8 == 7:
-                        await asyncio.sleep(0)  # a turn of the loop wakes eight handlers, not 64
+                        await asyncio.sleep(0)  # a turn of the loop wakes eight handlers, not 32
             except Exception as error:
                 for _, answer in batch:
                     if not answer.done():
@@ -148,7 +148,7 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-DEADLINE_S = 2.0
+DEADLINE_S, SHUTDOWN_S = 2.0, 10.0
 
 
 @asynccontextmanager
@@ -162,7 +162,7 @@ async def lifespan(app):
         yield
     finally:
         running.cancel()
-        await asyncio.wait([running])
+        await asyncio.wait([running], timeout=SHUTDOWN_S)  # not for ever: the GPU may hang
 
 
 def ended(running):

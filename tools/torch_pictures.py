@@ -2,7 +2,7 @@
 
     python tools/torch_pictures.py --out FOLDER
 
-writes its four pictures there, which belong in docs/, and two recordings: handlers that block, and that
+writes its three pictures there, which belong in docs/, and two recordings: handlers that block, and that
 await. These belong in asyncgpu_tutor/traces/recordings/torch.
 """
 
@@ -50,8 +50,7 @@ def main() -> None:
     for name, trace in zip(("torch_blocking", "torch_awaiting"), names["traces"], strict=True):
         trace.about = {**trace.about, **facts, "run": name}
         record_course.write(trace, folder / f"{name}.json")
-    for name in ("service_trace", "reused"):
-        print(name, names[name].table(), sep="\n")
+    print("reused", names["reused"].table(), sep="\n")
     for trace in (*names["traces"], *names["replays"]):
         print(agt.analyse(trace).table(), agt.diagnose(trace), trace.table(), sep="\n")
 

@@ -20,7 +20,7 @@ WHOLE = {
     "asyncgpu_tutor": 23_990,
     "asyncgpu_course": 12_130,
     "simgpu": 29_090,
-    "tests": 35_040,
+    "tests": 35_092,
     "course": 47_100,
     "tools": 7_780,
     "benchmarks": 9_185,

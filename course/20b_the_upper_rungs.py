@@ -3,15 +3,15 @@
 # %% [markdown] id=title
 # # The upper rungs
 #
-# In [20](20_the_ladder.ipynb) you counted what a matrix product asks of each memory, and asked for less. That gave 71 % of cuBLAS's speed. Bank conflicts are left, which the first rung here gets rid of. For much of the rest of the time, a block stands in front of a barrier and waits for numbers to arrive.
+# In [20](20_the_ladder.ipynb) you counted what a matrix product asks of each memory, and asked for less. That gave 71 % of cuBLAS's speed. For much of the rest of the time, a block stands in front of a barrier and waits for numbers to arrive.
 #
 # **So what does it take to wait less, and do you catch up with cuBLAS?**
 #
-# After this page you can fetch the next tile while this one is multiplied, say why two tiles need only one barrier, and tell when an asynchronous copy pays. The encore takes these ideas to softmax and attention.
+# After this page you can fetch the next tile while this one is multiplied, say why two tiles need only one barrier, and tell what an asynchronous copy is good for. The encore takes these ideas to softmax and attention.
 #
 # | | |
 # |---|---|
-# | Time | 65 minutes, 40 of them for the exercise and the challenge; the encore takes 45 |
+# | Time | 40 minutes, and 40 for the challenge. On another day, 45 for the encore |
 # | You need | [20_the_ladder](20_the_ladder.ipynb). The page runs on the simulated device, also if you have a GPU; its times were measured on an H200, but for those of the challenge |
 
 # %% id=setup
@@ -29,56 +29,19 @@ from asyncgpu_course.shown import LaneBar, draw_lanes, shown
 
 agt.use("sim")
 
-# %% [markdown] id=warps-text
+# %% [markdown] id=steps-text
 # ## A step of a block
 #
-# One rung comes first that only tidies up. A warp of `wide` stands in two rows of sixteen threads, and a warp of `warps` in eight rows of four. In every turn of the loop over `k`, a lane reads four numbers of `a` that belong to its row and four of `b` that belong to its column (and then four more of each):
-
-# %% id=draw-warps tags=helpers
-def draw_warps():
-    """The lanes of a warp of `wide` and of `warps`, and the first bank of each float4 that they read."""
-    figure, axes = plt.subplots(figsize=(9, 3.6), layout="constrained")
-    for x, y, name, rows, columns, step, meet in (
-        (0, 3, "wide", 2, 16, 8, "b: four words share a bank"),
-        (19.5, 0, "warps", 8, 4, 4, "no two words share a bank"),
-    ):
-        cells = [(i, j, f"{columns * i + j}", "#f2f2f2") for i in range(rows) for j in range(columns)]
-        cells += [(i, -1.3, f"{step * i % 32}", "#9fc9e8") for i in range(rows)]
-        cells += [(-1.3, j, f"{step * j % 32}", "#f5c76a") for j in range(columns)]
-        for down, right, words, colour in cells:
-            at = x + right, y + down
-            axes.add_patch(plt.Rectangle(at, 1, 1, facecolor=colour, edgecolor="0.4", lw=0.8))
-            axes.text(at[0] + 0.5, at[1] + 0.5, words, ha="center", va="center", fontsize=8)
-        axes.text(x + columns + 0.3, y - 0.8, "b", va="center")
-        axes.text(x - 1.5, y + rows / 2, "a", ha="right", va="center")
-        axes.text(x - 1.3, y - 1.6, f"{name}: {rows + columns} float4", fontsize=10)
-        axes.text(x - 1.3, y + rows + 0.6, meet, va="center", fontsize=9)
-    axes.set(xlim=(-2.2, 25), ylim=(9, -3.2), aspect="equal")
-    axes.set_axis_off()
-    shown(
-        figure,
-        "wide: 2 x 16 lanes read 2 float4 of a and 16 of b, which begin in the banks 0, 8, 16, 24, "
-        "four times over. warps: 8 x 4 lanes read 8 float4 of a, in the banks 0, 4 and so on to 28, "
-        "and 4 of b, in the banks 0, 4, 8 and 12.",
-        "Grey: the lanes. Coloured: the float4s that they read, with the bank in which each begins.",
-    )
-
-# %% id=warps
-draw_warps()
-
-# %% [markdown] id=steps-text
-# In `wide`, sixteen `float4`s of `b` crowd into half of the banks, hence the conflicts that we left on page 20. In `warps`, no two words share a bank, and 12 `float4`s do for what took 18. (An H200 takes 8 clocks for such a read of `b` in `wide` and 4 in `warps`, and 2 for one of `a` in both. So with `warps` shared memory ends before the line, at 0.84.) Its tile of `a` is padded, too, and together that's worth six points.
-#
-# Now look at what a block does in one step. It waits for the numbers of two tiles, puts them into shared memory, meets at a barrier, multiplies, and meets again, so that nobody overwrites a tile that somebody still reads. In the picture that's the upper lane.
+# Look at what a block does in one step. It waits for the numbers of two tiles, puts them into shared memory, meets at a barrier, multiplies, and meets again, so that nobody overwrites a tile that somebody still reads. In the picture that's the upper lane, of a rung called `warps`:
 
 # %% id=draw-steps tags=helpers
 def draw_steps():
     """What a block does, step by step: a drawing, and not to scale."""
-    wait = {"colour": "#e6e6e6", "hatch": "////", "meaning": "waits for global memory"}
+    wait = {"colour": "#9fd0f5", "hatch": "////", "meaning": "waits for global memory"}
     put = {"colour": "#cc79a7", "meaning": "puts the numbers into the tile"}
     meet = {"colour": "black", "meaning": "barrier"}
-    work = {"colour": "#56b4e9", "meaning": "multiplies"}
-    fetch = {"colour": "#e69f00", "meaning": "the next numbers are on their way"}
+    work = {"colour": "#e69f00", "meaning": "multiplies"}
+    fetch = {"colour": "#56b4e9", "meaning": "the next numbers are on their way"}
 
     def step(t, tile):
         yield LaneBar(t, t + 0.6, **put)
@@ -150,6 +113,46 @@ assert [r.counts.barriers // r.counts.blocks for r in pair] == [2 * steps, steps
 assert not any(r.counts.bank_conflicts for r in pair)
 assert 0.055 < share("warps") - share("wide") < 0.065
 assert 0.08 < share("ahead") - share("warps") < 0.09
+
+# %% [markdown] id=warps-text
+# ### In between, tidy up
+#
+# The rung `warps` is page 20's `wide` without its bank conflicts. In every turn of the loop over `k`, a lane reads four numbers of `a` that belong to its row and four of `b` that belong to its column (and then four more of each). A warp of `wide` stands in two rows of sixteen threads, and one of `warps` in eight rows of four:
+
+# %% id=draw-warps tags=helpers
+def draw_warps():
+    """The lanes of a warp of `wide` and of `warps`, and the first bank of each float4 that they read."""
+    figure, axes = plt.subplots(figsize=(9, 3.6), layout="constrained")
+    for x, y, name, rows, columns, step, meet in (
+        (0, 3, "wide", 2, 16, 8, "b: four words share a bank"),
+        (19.5, 0, "warps", 8, 4, 4, "no two words share a bank"),
+    ):
+        cells = [(i, j, f"{columns * i + j}", "#f2f2f2") for i in range(rows) for j in range(columns)]
+        cells += [(i, -1.3, f"{step * i % 32}", "#9fc9e8") for i in range(rows)]
+        cells += [(-1.3, j, f"{step * j % 32}", "#f5c76a") for j in range(columns)]
+        for down, right, words, colour in cells:
+            at = x + right, y + down
+            axes.add_patch(plt.Rectangle(at, 1, 1, facecolor=colour, edgecolor="0.4", lw=0.8))
+            axes.text(at[0] + 0.5, at[1] + 0.5, words, ha="center", va="center", fontsize=8)
+        axes.text(x + columns + 0.3, y - 0.8, "b", va="center")
+        axes.text(x - 1.5, y + rows / 2, "a", ha="right", va="center")
+        axes.text(x - 1.3, y - 1.6, f"{name}: {rows + columns} float4", fontsize=10)
+        axes.text(x - 1.3, y + rows + 0.6, meet, va="center", fontsize=9)
+    axes.set(xlim=(-2.2, 25), ylim=(9, -3.2), aspect="equal")
+    axes.set_axis_off()
+    shown(
+        figure,
+        "wide: 2 x 16 lanes read 2 float4 of a and 16 of b, which begin in the banks 0, 8, 16, 24, "
+        "four times over. warps: 8 x 4 lanes read 8 float4 of a, in the banks 0, 4 and so on to 28, "
+        "and 4 of b, in the banks 0, 4, 8 and 12.",
+        "Grey: the lanes. Coloured: the float4s that they read, with the bank in which each begins.",
+    )
+
+# %% id=warps
+draw_warps()
+
+# %% [markdown] id=warps-read
+# In `wide`, sixteen `float4`s of `b` crowd into half of the banks. In `warps`, no two words share a bank, and 12 `float4`s do for what took 18. Its tile of `a` is padded, too, and together that's worth six points.
 
 # %% [markdown] id=exercise-ahead
 # ### Exercise: one barrier a step
@@ -223,8 +226,10 @@ check("20b-ahead", ahead)
 # It has a price, though. The numbers on their way wait in registers, and `larger` already fills 247 of the 255 that a thread can have. Since 2020, GPUs can copy from global to shared memory without a register in between. A thread starts such an **asynchronous copy** and goes on:
 #
 # ```c
+# #include <cuda_pipeline.h>
+#
 # __pipeline_memcpy_async(&tile_b[next][i][col], &b[i * n + col], sizeof(float4));
-# __pipeline_commit();
+# __pipeline_commit();        // closes a group of copies
 # // compute something
 # __pipeline_wait_prior(0);   // now this thread's copies have come,
 # __syncthreads();            // and everybody's
@@ -261,7 +266,7 @@ assert 0.91 < share("larger") < 0.93
 # for (int t = 0; t < n / DEEP; t++) {
 #     // start copying the tiles of step t + 1
 #     for (int k = 0; k < DEEP; k++) {
-#         if (k == DEEP - 1) {  // so the next product is the first of step t + 1
+#         if (k == DEEP - 1) {  // the next product is the first of step t + 1
 #             __pipeline_wait_prior(0);
 #             __syncthreads();
 #         }
@@ -271,20 +276,35 @@ assert 0.91 < share("larger") < 0.93
 # }
 # ```
 #
-# A block now computes 128 x 256 elements. nvcc even gets by with 208 registers, and `print(rung("top").source)` shows you all 77 lines.
+# The barrier stands in the middle of a step now, and one is still enough: the numbers of the step's last product are in registers by then, so nobody reads tile `t` any more. `print(rung("top").source)` shows you all 77 lines.
+#
+# | rung | a block computes | threads | a thread computes | registers |
+# |---|---|---|---|---|
+# | `ahead` | 128 x 128 | 256 | 8 x 8 | 126 |
+# | `larger` | 128 x 128 | 128 | 8 x 16 | 247 |
+# | `copies` | 128 x 128 | 128 | 8 x 16 | 211 |
+# | `top` | 128 x 256 | 256 | 8 x 16 | 208 |
+#
+# An SM has 65,536 registers, so there's room for two blocks of each, and for one of `top`.
 
 # %% [markdown] id=sign-text
 # All indices in this kernel are of type `int`, and none is ever negative. So we could as well write `unsigned int` everywhere, and it would compute the same.
 
-# %% id=20b-sign guess within=0.06
-# How many per cent of `top`'s speed does it have with `unsigned int`, on the H200 at 4096 x 4096?
+# %% id=20b-sign guess
+# How fast is it with `unsigned int`, on the H200 at 4096 x 4096?
+#
+# - `faster`: about a tenth faster
+# - `same`: within 2 % of it
+# - `slower`: about a tenth slower
+# - `half`: about half as fast
 
 # %% id=20b-sign reveal
 sign = 100 * ms("top") / ms("top unsigned")
-reveal("20b-sign", f"{sign:.0f}", lambda: stairs("top", "top unsigned"), sign=sign)
+truth = "half" if sign < 70 else "slower" if sign < 96 else "same" if sign < 102 else "faster"
+reveal("20b-sign", truth, lambda: stairs("top", "top unsigned"), sign=sign)
 
-# %% id=20b-sign told truth=92
-# {sign:.0f} %. In C a sum of two `int`s must not overflow, so the compiler may assume that it doesn't, and can turn `base + i * n` into one address that it moves along. A sum of `unsigned` is allowed to wrap around, so it has to be computed as it's written. That costs a few instructions in each turn and, to our surprise, 244 registers a thread instead of 208. We found it by accident, when everything else was right and 8 of the last 10 % were still missing.
+# %% id=20b-sign told truth=slower
+# It has {sign:.0f} % of `top`'s speed. In C a sum of two `int`s must not overflow, so the compiler may assume that it doesn't, and can turn `base + i * n` into one address that it moves along. A sum of `unsigned` is allowed to wrap around, so it has to be computed as it's written. That costs a few instructions in each turn and, to our surprise, 244 registers a thread instead of 208. We found it by accident, when everything else was right and 8 of the last 10 % were still missing.
 
 # %% [markdown] id=cublas-text
 # ## So do you catch up?
@@ -320,6 +340,10 @@ assert (rung("larger").lines, rung("top").lines) == (47, 77)
 assert "STAGES = 2" in rung("top").source
 used = {name: registers_of(name) for name in ("larger", "copies", "top", "top unsigned")}
 assert list(used.values()) == [247, 211, 208, 244]
+assert registers_of("ahead") == 126
+known = [(rung(name).tile, rung(name).block[0]) for name in ("ahead", "larger", "copies", "top")]
+square = (128, 128)
+assert known == [(square, 256), (square, 128), (square, 128), ((128, 256), 256)]
 
 # %% [markdown] id=small-text
 # ## And for small matrices?
@@ -341,7 +365,17 @@ assert 1.9 < gains[0] / gains[1] < 2.1
 # %% [markdown] id=challenge-text
 # ## Challenge: 256 x 256
 #
-# So climb once more, for `n` = 256. `small` returns the operation that multiplies, with a kernel of yours and any grid and block that you like. `n` is a multiple of 128, and the check tries 128 and 256. The kernel below is the rung `shared`. At 256 on the simulated H200 it takes 11.41 µs: get below 6.5. That clock charges for reads of shared memory, sectors, barriers, waits that no other warp hides, and idle SMs. (`contract=True` makes a product and a sum one instruction, as nvcc does.)
+# So climb once more, for `n` = 256. `small` returns the operation that multiplies, with a kernel of yours and any grid and block that you like. `n` is a multiple of 128, and the check tries 128 and 256. The kernel below is the rung `shared`. At 256 on the simulated H200 it takes 11.41 µs: get below 6.5. That clock charges for reads of shared memory, sectors, barriers, waits that no other warp hides, and idle SMs. `parts(small)` prints the time, and how long each part of it would take without the others, where `latency` is a single warp's own way. (`contract=True` makes a product and a sum one instruction, as nvcc does.)
+
+# %% id=parts-of tags=helpers
+def parts(small, n=256):
+    """Print the simulated time of a product's kernels, and what each bound of it would take."""
+    a, b, c = (agt.zeros((n, n)).sync() for _ in range(3))
+    with agt.microscope() as seen:
+        small(n, a.borrow(), b.borrow(), c.borrow()).sync()
+    for kernel in seen.kernels:
+        each = ", ".join(f"{name} {us:.2f}" for name, us in kernel.bounds.items() if us > 0.05)
+        print(f"{kernel.name}: {kernel.us:.2f} µs ({each})")
 
 # %% id=20b-challenge starter
 mine = agt.Kernel(
@@ -411,6 +445,9 @@ def small(n, a, b, c):
 # %% id=20b-challenge explanation
 # With tiles of 32 x 32 there are 64 blocks, and half of the SMs have nothing to do. (A real H200 took 9.4 µs for the kernel above, 6.9 with tiles of 16 x 16, 6.3 with the deeper ones of our answer, and 5.6 with two of each, used in turns. The model says 11.4, 6.7, 5.6 and 6.1.) No rung is the best one for every size. That's why a library has hundreds of kernels, and a table that says which to take.
 
+# %% id=parts
+parts(small)
+
 # %% id=20b-challenge-check
 check("20b-challenge", small)
 
@@ -419,7 +456,7 @@ check("20b-challenge", small)
 #
 # - When no memory is busy all the time and the arithmetic isn't either, somebody waits. Ask for the next numbers before you use these.
 # - Two tiles that are used in turns need only one barrier a step, because nobody can be more than one step behind.
-# - Asynchronous copies pay where registers are scarce, because what's on its way needs none. A kernel whose loads hide its waits already gains little else by them.
+# - What's on its way by an asynchronous copy needs no register. Here that paid because the last rung needs those for numbers that it reads early. By themselves the copies gained next to nothing, as loads had hidden the waits already.
 # - Every rung has a size for which it's wrong. Large tiles need large matrices.
 # - The last tenth is found by measuring and not by thinking.
 #
@@ -443,12 +480,12 @@ progress("20b")
 #
 # *For the day when you read that attention was made faster without approximating anything.*
 #
-# Attention compares a query with `n` keys, turns these scores into weights by softmax, and adds up `n` values by their weights. As three kernels, that sends a square of n x n numbers to global memory and back, twice. Three exercises take those trips away. (Below, `top` is the largest number so far, and not the rung.)
+# Attention compares a query with `n` keys, turns these scores into weights by softmax, and adds up `n` values by their weights. As three kernels, that sends a square of n x n numbers to global memory and back, twice. Three exercises take those trips away.
 
 # %% [markdown] id=exercise-fused
 # ### Exercise: softmax behind the product
 #
-# Row `blockIdx.x` of a product has 128 numbers, and one warp computes them, four to a thread. They're in registers already, so do the softmax right there: `y` is to be the softmax of each row, and the scores themselves are never stored. Scores may be large. (`__shfl_xor_sync(0xffffffff, v, far)` is the `v` of the lane whose number differs from mine in the bit `far`.)
+# Row `blockIdx.x` of a product has 128 numbers, and one warp computes them, four to a thread. They're in registers already, so do the softmax right there: `y` is to be the softmax of each row, and the scores themselves are never stored. Scores may be large. `__shfl_xor_sync(0xffffffff, v, far)` is the `v` of the lane whose number differs from mine in the bit `far`: if four lanes have 1, 5, 3 and 2, the larger of both is 5, 5, 3, 3 after `far` = 1, and 5 everywhere after `far` = 2.
 
 # %% id=20b-fused starter
 fused = agt.Kernel(r"""
@@ -461,11 +498,11 @@ extern "C" __global__ void fused(const float* a, const float* b, float* y)
             score[j] += a[row * 32 + k] * b[k * 128 + j * 32 + lane];
         }
     }
-    float top = fmaxf(fmaxf(score[0], score[1]), fmaxf(score[2], score[3]));
+    float largest = fmaxf(fmaxf(score[0], score[1]), fmaxf(score[2], score[3]));
     for (int far = 1; far < 32; far *= 2) {
-        top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, far));
+        largest = fmaxf(largest, __shfl_xor_sync(0xffffffff, largest, far));
     }
-    // now top is the largest score of the row, in all lanes; your code
+    // now that's the largest score of the row, in all lanes; your code
     for (int j = 0; j < 4; j++) {
         y[row * 128 + j * 32 + lane] = score[j];
     }
@@ -473,10 +510,10 @@ extern "C" __global__ void fused(const float* a, const float* b, float* y)
 """)
 
 # %% id=20b-fused solution
-# - // now top is the largest score of the row, in all lanes; your code
+# - // now that's the largest score of the row, in all lanes; your code
 # + float sum = 0.0f;
 # + for (int j = 0; j < 4; j++) {
-# +     score[j] = expf(score[j] - top);
+# +     score[j] = expf(score[j] - largest);
 # +     sum += score[j];
 # + }
 # + for (int far = 1; far < 32; far *= 2) {
@@ -486,7 +523,7 @@ extern "C" __global__ void fused(const float* a, const float* b, float* y)
 # + y[row * 128 + j * 32 + lane] = score[j] / sum;
 
 # %% id=20b-fused hints
-# Replace each score by `expf(score[j] - top)`, and add up your four.
+# Replace each score by `expf(score[j] - largest)`, and add up your four.
 #
 # The loop over `far` gives every lane the largest of all. A sum of all lanes is made in the same way, with `+` instead of `fmaxf`.
 #
@@ -503,7 +540,7 @@ check("20b-fused", fused)
 #
 # That worked because a whole row fits into a warp's registers. A longer row doesn't, but softmax can be computed **on the way**: keep the largest number so far, and the sum of the exponentials so far. When a larger number comes, shrink the sum by `exp(old - new)` and go on.
 #
-# `rows` computes the softmax of each row of `x`, which has `n` numbers. A block is one warp and has one row. A thread may read each of its numbers twice, once for the sum and once for the result, and no more. Numbers may be large. (`top` doesn't begin with `-INFINITY`, because a lane may have no number, and `-INFINITY - -INFINITY` isn't one.)
+# `rows` computes the softmax of each row of `x`, which has `n` numbers. A block is one warp and has one row. A thread may read each of its numbers twice, once for the sum and once for the result, and no more. Numbers may be large. (`largest` doesn't begin with `-INFINITY`, because a lane may have no number, and `-INFINITY - -INFINITY` isn't one.)
 
 # %% id=20b-rows starter
 rows = agt.Kernel(r"""
@@ -511,41 +548,41 @@ extern "C" __global__ void rows(int n, const float* x, float* y)
 {
     x += blockIdx.x * n;
     y += blockIdx.x * n;
-    float top = -3e38f, sum = 0.0f;
+    float largest = -3e38f, sum = 0.0f;
     for (int i = threadIdx.x; i < n; i += 32) {
         float v = x[i];
         // your code: what this lane knows so far
     }
     for (int far = 1; far < 32; far *= 2) {
-        float their_top = __shfl_xor_sync(0xffffffff, top, far);
+        float their_largest = __shfl_xor_sync(0xffffffff, largest, far);
         float their_sum = __shfl_xor_sync(0xffffffff, sum, far);
         // your code: what both lanes know together
     }
     for (int i = threadIdx.x; i < n; i += 32) {
-        y[i] = expf(x[i] - top) / sum;
+        y[i] = expf(x[i] - largest) / sum;
     }
 }
 """)
 
 # %% id=20b-rows solution
 # - // your code: what this lane knows so far
-# + float higher = fmaxf(top, v);
-# + sum = sum * expf(top - higher) + expf(v - higher);
-# + top = higher;
+# + float higher = fmaxf(largest, v);
+# + sum = sum * expf(largest - higher) + expf(v - higher);
+# + largest = higher;
 # - // your code: what both lanes know together
-# + float higher = fmaxf(top, their_top);
-# + sum = sum * expf(top - higher) + their_sum * expf(their_top - higher);
-# + top = higher;
+# + float higher = fmaxf(largest, their_largest);
+# + sum = sum * expf(largest - higher) + their_sum * expf(their_largest - higher);
+# + largest = higher;
 
 # %% id=20b-rows hints
-# For each number `v`: `higher = fmaxf(top, v)`, and then both the old sum and the new number are counted from `higher` on.
+# For each number `v`: `higher = fmaxf(largest, v)`, and then both the old sum and the new number are counted from `higher` on.
 #
-# `sum * expf(top - higher) + expf(v - higher)` is the new sum.
+# `sum * expf(largest - higher) + expf(v - higher)` is the new sum.
 #
-# Two lanes merge in the same way: both sums shrink to the higher top, and are added.
+# Two lanes merge in the same way: both sums shrink to the higher one, and are added.
 
 # %% id=20b-rows explanation
-# A top and a sum: that's all one has to remember of a row, however long it is. Whatever was added up before is shrunk by the same factor.
+# The largest and a sum: that's all one has to remember of a row, however long it is. Whatever was added up before is shrunk by the same factor.
 
 # %% id=20b-rows-check
 check("20b-rows", rows)
@@ -576,20 +613,20 @@ extern "C" __global__ void attend(int n, const float* q, const float* k,
 
 # %% id=20b-attend solution
 # - float out = 0.0f;
-# + float top = -INFINITY, sum = 0.0f, out = 0.0f;
+# + float largest = -INFINITY, sum = 0.0f, out = 0.0f;
 # - out += score * v[j * 32 + lane];  // without softmax
-# + float higher = fmaxf(top, score);
-# + float shrink = expf(top - higher), weight = expf(score - higher);
+# + float higher = fmaxf(largest, score);
+# + float shrink = expf(largest - higher), weight = expf(score - higher);
 # + sum = sum * shrink + weight;
 # + out = out * shrink + weight * v[j * 32 + lane];
-# + top = higher;
+# + largest = higher;
 # - y[blockIdx.x * 32 + lane] = out;
 # + y[blockIdx.x * 32 + lane] = out / sum;
 
 # %% id=20b-attend hints
 # Keep three things: the largest score so far, the sum of the exponentials so far, and `out`. All lanes have the same score, so no lane needs to ask another.
 #
-# With `higher = fmaxf(top, score)`, the new key's weight is `expf(score - higher)`, and everything from before shrinks by `expf(top - higher)`: the sum, and `out` as well.
+# With `higher = fmaxf(largest, score)`, the new key's weight is `expf(score - higher)`, and everything from before shrinks by `expf(largest - higher)`: the sum, and `out` as well.
 #
 # Divide once, behind the loop: `out / sum`.
 

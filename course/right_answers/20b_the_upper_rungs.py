@@ -3,22 +3,22 @@
 
 # %% id=20b-rows of=starter
 # - // your code: what this lane knows so far
-# + if (v > top) {
-# +     sum = sum * expf(top - v) + 1.0f;
-# +     top = v;
+# + if (v > largest) {
+# +     sum = sum * expf(largest - v) + 1.0f;
+# +     largest = v;
 # + } else {
-# +     sum += expf(v - top);
+# +     sum += expf(v - largest);
 # + }
 # - for (int far = 1; far < 32; far *= 2) {
-# -     float their_top = __shfl_xor_sync(0xffffffff, top, far);
+# -     float their_largest = __shfl_xor_sync(0xffffffff, largest, far);
 # -     float their_sum = __shfl_xor_sync(0xffffffff, sum, far);
 # -     // your code: what both lanes know together
 # - }
-# + float high = top;
+# + float high = largest;
 # + for (int far = 16; far > 0; far /= 2) high = fmaxf(high, __shfl_xor_sync(0xffffffff, high, far));
-# + sum *= expf(top - high);
+# + sum *= expf(largest - high);
 # + for (int far = 16; far > 0; far /= 2) sum += __shfl_xor_sync(0xffffffff, sum, far);
-# + top = high;
+# + largest = high;
 
 
 # %% id=20b-ahead
@@ -50,19 +50,19 @@ attend = agt.Kernel(r"""
 extern "C" __global__ void attend(int n, const float* q, const float* k, const float* v, float* y)
 {
     int at = blockIdx.x * 32 + threadIdx.x;
-    float top = -3e38f, sum = 0.0f, out = 0.0f, mine = q[at];
+    float largest = -3e38f, sum = 0.0f, out = 0.0f, mine = q[at];
     k += threadIdx.x;
     v += threadIdx.x;
     for (int j = 0; j < n; j++, k += 32, v += 32) {
         float score = *k * mine;
         for (int far = 16; far > 0; far /= 2) score += __shfl_xor_sync(0xffffffff, score, far);
-        if (score > top) {
-            float shrink = expf(top - score);
+        if (score > largest) {
+            float shrink = expf(largest - score);
             sum *= shrink;
             out *= shrink;
-            top = score;
+            largest = score;
         }
-        float weight = expf(score - top);
+        float weight = expf(score - largest);
         sum += weight;
         out += weight * *v;
     }

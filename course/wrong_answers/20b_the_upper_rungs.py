@@ -68,40 +68,40 @@ extern "C" __global__ void rows(int n, const float* x, float* y)
 {
     x += blockIdx.x * n;
     y += blockIdx.x * n;
-    float top = -3e38f, sum = 0.0f;
-    for (int i = threadIdx.x; i < n; i += 32) top = fmaxf(top, x[i]);
-    for (int far = 1; far < 32; far *= 2) top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, far));
-    for (int i = threadIdx.x; i < n; i += 32) sum += expf(x[i] - top);
+    float largest = -3e38f, sum = 0.0f;
+    for (int i = threadIdx.x; i < n; i += 32) largest = fmaxf(largest, x[i]);
+    for (int far = 1; far < 32; far *= 2) largest = fmaxf(largest, __shfl_xor_sync(0xffffffff, largest, far));
+    for (int i = threadIdx.x; i < n; i += 32) sum += expf(x[i] - largest);
     for (int far = 1; far < 32; far *= 2) sum += __shfl_xor_sync(0xffffffff, sum, far);
-    for (int i = threadIdx.x; i < n; i += 32) y[i] = expf(x[i] - top) / sum;
+    for (int i = threadIdx.x; i < n; i += 32) y[i] = expf(x[i] - largest) / sum;
 }
 """)
 
 
 # %% id=20b-rows of=above cause="each number of a row of 1024 was read 1.0 times"
-# - float top = -3e38f, sum = 0.0f;
-# - for (int i = threadIdx.x; i < n; i += 32) top = fmaxf(top, x[i]);
-# + float top = -3e38f, sum = 0.0f, kept[512];
-# + for (int i = threadIdx.x; i < n; i += 32) top = fmaxf(top, kept[i / 32] = x[i]);
-# - for (int i = threadIdx.x; i < n; i += 32) sum += expf(x[i] - top);
-# + for (int i = threadIdx.x; i < n; i += 32) sum += expf(kept[i / 32] - top);
-# - for (int i = threadIdx.x; i < n; i += 32) y[i] = expf(x[i] - top) / sum;
-# + for (int i = threadIdx.x; i < n; i += 32) y[i] = expf(kept[i / 32] - top) / sum;
+# - float largest = -3e38f, sum = 0.0f;
+# - for (int i = threadIdx.x; i < n; i += 32) largest = fmaxf(largest, x[i]);
+# + float largest = -3e38f, sum = 0.0f, kept[512];
+# + for (int i = threadIdx.x; i < n; i += 32) largest = fmaxf(largest, kept[i / 32] = x[i]);
+# - for (int i = threadIdx.x; i < n; i += 32) sum += expf(x[i] - largest);
+# + for (int i = threadIdx.x; i < n; i += 32) sum += expf(kept[i / 32] - largest);
+# - for (int i = threadIdx.x; i < n; i += 32) y[i] = expf(x[i] - largest) / sum;
+# + for (int i = threadIdx.x; i < n; i += 32) y[i] = expf(kept[i / 32] - largest) / sum;
 
 
 # %% id=20b-rows cause="should be"
-# - sum = sum * expf(top - higher) + expf(v - higher);
+# - sum = sum * expf(largest - higher) + expf(v - higher);
 # + sum += expf(v - higher);
 
 
 # %% id=20b-rows cause="should be"
-# - sum = sum * expf(top - higher) + their_sum * expf(their_top - higher);
+# - sum = sum * expf(largest - higher) + their_sum * expf(their_largest - higher);
 # + sum += their_sum;
 
 
 # %% id=20b-rows cause="is nan"
-# - float top = -3e38f, sum = 0.0f;
-# + float top = -INFINITY, sum = 0.0f;
+# - float largest = -3e38f, sum = 0.0f;
+# + float largest = -INFINITY, sum = 0.0f;
 
 
 # %% id=20b-rows cause="should be"
@@ -110,13 +110,13 @@ extern "C" __global__ void rows(int n, const float* x, float* y)
 
 
 # %% id=20b-rows cause="should be"
-# - float top = -3e38f, sum = 0.0f;
-# + float top = 0.0f, sum = 0.0f;
+# - float largest = -3e38f, sum = 0.0f;
+# + float largest = 0.0f, sum = 0.0f;
 
 
 # %% id=20b-fused cause="should be"
 # - for (int far = 1; far < 32; far *= 2) {
-# - top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, far));
+# - largest = fmaxf(largest, __shfl_xor_sync(0xffffffff, largest, far));
 # - }
 
 
@@ -128,14 +128,14 @@ extern "C" __global__ void rows(int n, const float* x, float* y)
 
 
 # %% id=20b-fused cause="is nan"
-# - score[j] = expf(score[j] - top);
+# - score[j] = expf(score[j] - largest);
 # + score[j] = expf(score[j]);
 
 
 # %% id=20b-fused cause="store 24 times, and 12"
-# - float top = fmaxf(fmaxf(score[0], score[1]), fmaxf(score[2], score[3]));
+# - float largest = fmaxf(fmaxf(score[0], score[1]), fmaxf(score[2], score[3]));
 # + for (int j = 0; j < 4; j++) y[row * 128 + j * 32 + lane] = score[j];
-# + float top = fmaxf(fmaxf(score[0], score[1]), fmaxf(score[2], score[3]));
+# + float largest = fmaxf(fmaxf(score[0], score[1]), fmaxf(score[2], score[3]));
 
 
 # %% id=20b-fused cause="should be"
@@ -170,60 +170,60 @@ extern "C" __global__ void rows(int n, const float* x, float* y)
 
 
 # %% id=20b-attend cause="should be"
-# - top = higher;
+# - largest = higher;
 
 
 # %% id=20b-attend cause="are enough: read each key and each value once"
-# - float top = -INFINITY, sum = 0.0f, out = 0.0f;
-# + float top = -INFINITY, sum = 0.0f, out = 0.0f;
+# - float largest = -INFINITY, sum = 0.0f, out = 0.0f;
+# + float largest = -INFINITY, sum = 0.0f, out = 0.0f;
 # + for (int j = 0; j < n; j++) {
 # +     float score = mine * k[j * 32 + lane];
 # +     for (int far = 1; far < 32; far *= 2) score += __shfl_xor_sync(0xffffffff, score, far);
-# +     top = fmaxf(top, score);
+# +     largest = fmaxf(largest, score);
 # + }
 
 
 # %% id=20b-attend cause="should be"
-# - float shrink = expf(top - higher), weight = expf(score - higher);
-# + float shrink = expf(higher - top), weight = expf(score - higher);
+# - float shrink = expf(largest - higher), weight = expf(score - higher);
+# + float shrink = expf(higher - largest), weight = expf(score - higher);
 
 
 # %% id=20b-attend cause="is nan"
-# - float top = -INFINITY, sum = 0.0f, out = 0.0f;
-# + float top = 0.0f, sum = 0.0f, out = 0.0f;
+# - float largest = -INFINITY, sum = 0.0f, out = 0.0f;
+# + float largest = 0.0f, sum = 0.0f, out = 0.0f;
 
 
 # %% id=20b-attend cause="33 keys"
-# - float higher = fmaxf(top, score);
+# - float higher = fmaxf(largest, score);
 # + float higher = 0.0f;
 
 
 # %% id=20b-rows cause="is nan"
 # - float v = x[i];
-# - float higher = fmaxf(top, v);
+# - float higher = fmaxf(largest, v);
 # + float v = x[i], higher = 0.0f;
 
 
 # %% id=20b-attend cause="with 100 keys"
-# - float higher = fmaxf(top, score);
+# - float higher = fmaxf(largest, score);
 # + if (j >= 33) continue;
-# + float higher = fmaxf(top, score);
+# + float higher = fmaxf(largest, score);
 
 
 # %% id=20b-attend cause="with 100 keys, 65 of them are read before the values of any"
-# - float top = -INFINITY, sum = 0.0f, out = 0.0f;
-# + float top = -INFINITY, sum = 0.0f, out = 0.0f, kept[4096];
-# - float higher = fmaxf(top, score);
-# - float shrink = expf(top - higher), weight = expf(score - higher);
+# - float largest = -INFINITY, sum = 0.0f, out = 0.0f;
+# + float largest = -INFINITY, sum = 0.0f, out = 0.0f, kept[4096];
+# - float higher = fmaxf(largest, score);
+# - float shrink = expf(largest - higher), weight = expf(score - higher);
 # - sum = sum * shrink + weight;
 # - out = out * shrink + weight * v[j * 32 + lane];
-# - top = higher;
+# - largest = higher;
 # - }
 # + kept[j] = score;
-# + top = fmaxf(top, score);
+# + largest = fmaxf(largest, score);
 # + }
 # + for (int j = 0; j < n; j++) {
-# +     float weight = expf(kept[j] - top);
+# +     float weight = expf(kept[j] - largest);
 # +     sum += weight;
 # +     out += weight * v[j * 32 + lane];
 # + }
@@ -260,7 +260,7 @@ extern "C" __global__ void rows(int n, const float* x, float* y)
 # %% id=20b-fused cause="is nan"
 # - float sum = 0.0f;
 # + float sum = 0.0f;
-# + top = fmaxf(top, 0.0f);
+# + largest = fmaxf(largest, 0.0f);
 
 
 # %% id=20b-fused cause="leave them in registers, where they are"

@@ -124,7 +124,7 @@ def check_rows(mine: Any, _model: Any) -> None:
         must(asked <= most, cause + "largest and the sum in one go")
         again = report.counts.load_bytes / x.nbytes
         cause = f"each number of a row of {n} was read {again:.1f} times: a row may be longer than "
-        cause += "lanes can keep, so remember a top and a sum, and read it again"
+        cause += "lanes can keep, so remember the largest and a sum, and read it again"
         must(n < 1000 or again >= 2, cause)
 
 

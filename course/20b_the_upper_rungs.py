@@ -338,12 +338,10 @@ assert blocks == [128, 512, 2048]
 assert all(0.969 < n / 132 / -(-n // 132) < 0.971 for n in blocks)
 assert (rung("larger").lines, rung("top").lines) == (47, 77)
 assert "STAGES = 2" in rung("top").source
-used = {name: registers_of(name) for name in ("larger", "copies", "top", "top unsigned")}
-assert list(used.values()) == [247, 211, 208, 244]
-assert registers_of("ahead") == 126
-known = [(rung(name).tile, rung(name).block[0]) for name in ("ahead", "larger", "copies", "top")]
-square = (128, 128)
-assert known == [(square, 256), (square, 128), (square, 128), ((128, 256), 256)]
+table = [(it, registers_of(it), rung(it).block[0]) for it in ("ahead", "larger", "copies", "top")]
+assert table == [("ahead", 126, 256), ("larger", 247, 128), ("copies", 211, 128), ("top", 208, 256)]
+assert registers_of("top unsigned") == 244
+assert (rung("copies").tile, rung("top").tile) == ((128, 128), (128, 256))
 
 # %% [markdown] id=small-text
 # ## And for small matrices?

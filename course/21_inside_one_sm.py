@@ -105,14 +105,9 @@ agt.show_warps(total, NUMBERS, x, out, grid=SMS, block=128, until=0.5, lesson=le
 full = us_of(total, 64)
 turn = us_of(total, 1) / 1024
 reveal(
-    "21-full",
-    f"{full:.1f}",
-    lambda: draw_by_warps(total=total),
-    turn=turn,
-    share=us_of(total, 1) / 64,
-    kilobytes=turn * SPEC.l2_gb_s / SMS,
-    warps=turn * SPEC.l2_gb_s / SMS / 0.128,
-    gain=100 * (1 - full / us_of(total, 32)),
+    "21-full", f"{full:.1f}", lambda: draw_by_warps(total=total),
+    turn=turn, share=us_of(total, 1) / 64, kilobytes=turn * SPEC.l2_gb_s / SMS,
+    warps=turn * SPEC.l2_gb_s / SMS / 0.128, gain=100 * (1 - full / us_of(total, 32)),
 )
 
 # %% id=21-full told truth=5.1
@@ -156,14 +151,8 @@ extern "C" __global__ void four(int n, const float* x, float* out)
 alone = us_of(four, 1)
 kilobytes = 2 * turn * SPEC.dram_gb_s / SMS
 reveal(
-    "21-four",
-    f"{kilobytes / 0.512:.0f}",
-    lambda: draw_by_warps(total=total, four=four),
-    one=us_of(total, 1),
-    turn=turn,
-    kilobytes=kilobytes,
-    warps=kilobytes / 0.128,
-    alone=alone,
+    "21-four", f"{kilobytes / 0.512:.0f}", lambda: draw_by_warps(total=total, four=four),
+    turn=turn, kilobytes=kilobytes, warps=kilobytes / 0.128, one=us_of(total, 1), alone=alone,
 )
 
 # %% id=21-four told truth=22
@@ -400,12 +389,8 @@ ahead = agt.show_warps(
     lesson="Above, one tile after the other. Below, with the next one under way.",
 )
 reveal(
-    "21-still",
-    len(ahead.waits()),
-    before,
-    ahead,
-    one=before.timeline.us,
-    two=ahead.timeline.us,
+    "21-still", len(ahead.waits()), before, ahead,
+    one=before.timeline.us, two=ahead.timeline.us,
 )
 
 # %% id=21-still told truth=5

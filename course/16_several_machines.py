@@ -133,7 +133,7 @@ reveal("16-busy", f"{at_work:.0f}", picture, part=at_work / slow.metrics().makes
 # Nine calls side by side, each with its way out and its way back. In between, the worker's Python launches something, which gives the GPU a sliver of work.
 
 # %% id=16-busy told truth=23
-# That's {part:.1%} of the time. The rest is the way there and the way back, half a millisecond each, nine times. In chapter 07 we blamed Python because a launch takes it 16 µs. Those were the days.
+# That's {part:.1%} of the time. Nearly all the rest is the way there and the way back, half a millisecond each, nine times. In chapter 07 we blamed Python because a launch takes it 16 µs. Those were the days.
 
 # %% id=check-slow tags=asserts
 assert len(calls) == 9
@@ -150,14 +150,15 @@ assert np.allclose(scores, np.maximum(digits.batches[0] @ digits.w0 @ digits.w1,
 # | | on our simulated clock | for real |
 # |---|---|---|
 # | launch a kernel yourself | 10 to 16 µs | about 10 µs |
-# | call a worker | 1 ms | two calls at once, with recipes: 5 to 12 ms |
+# | call a worker | 1 ms | not measured |
+# | two calls at once, with recipes | 1 ms | 5 to 12 ms |
 # | a further call while others are under way | 25 to 30 µs | 2 to 4 ms |
 # | a further recipe in the same call | nothing | 0.2 ms or less |
 # | a megabyte along, there or back | 2.3 ms | 5 to 7 ms |
 #
 # The right column is Dask, which carries our recipes to other machines: in two processes of quiet machines, encrypted (November 2026). On two busy cores it was some five times as much, and a real cable adds its own time.
 #
-# **The left column is all that our simulated clock charges for a trip.** (Launches and copies cost what they do at home, and all Pythons take turns.) Its call and its megabyte are the best that we've measured, for a call that does nothing, and not encrypted. So guess by the left column, and plan your evenings by the right one.
+# **The left column is all that our simulated clock charges for a trip.** (Launches and copies cost what they do at home.) Its call and its megabyte are the best that we've measured, for a call that does nothing, and not encrypted. So guess by the left column, and plan your evenings by the right one.
 #
 # Even at its best, a call costs as much as sixty to a hundred launches. So don't send steps. Send the whole thing.
 
@@ -291,7 +292,7 @@ assert [round(ms, 1) for ms in parts] == [10.9, 1.0, 1.8, 1.8, 1.8, 1.8]
 # %% [markdown] id=exercise-place
 # ### Exercise: once for each GPU
 #
-# `gpus` is used like a list. Deal out the batches, and return the results in order. The weights are a single array here, `w0`, on the host like the batches. `layer(x, w)` makes an operation from a batch and weights that are an array on the worker, so its place is inside an `and_then`. A handle is good on its own GPU only, so put the weights on each GPU, but no more than once. (A GPU that gets no batch may have them, too.)
+# `gpus` is used like a list. Deal out the batches, and return the results in order. The weights are a single array here, `w0`, on the host like the batches. `layer(x, w)` makes an operation from a batch and weights that are an array on the worker. A handle is good on its own GPU only, so put the weights on each GPU, but no more than once. (A GPU that gets no batch may have them, too.)
 
 # %% id=16-place starter
 async def score_all(gpus, w0, batches, layer):
@@ -401,7 +402,7 @@ reveal("16-two", two_ms, lambda: draw_doors(doors), times=times_two)
 # %% [markdown] id=two-read
 # ### Who reads?
 #
-# Do the numbers have to come from *you*? Say that each machine has the batches on its own disk. Then send only the *number* of a batch, and the worker reads it:
+# Does the data have to come from *you*? Say that each machine has the batches on its own disk. Then send only the *name* of a batch, and the worker reads it:
 
 # %% id=reading
 folder = tempfile.TemporaryDirectory()
@@ -422,9 +423,9 @@ def reading(i, there):
     return w.and_then(lambda w: mlp(read(i), *w)).named(f"batch {i}")
 
 
-(numbered, by_number), _ = await on_cluster(several, 2, reading, 8)
+(read_there, by_name), _ = await on_cluster(several, 2, reading, 8)
 print(f"Eight batches: {two_gpus.metrics().makespan / 1000:.1f} ms through your door.")
-print(f"Eight numbers: {by_number.metrics().makespan / 1000:.1f} ms.")
+print(f"Eight names: {by_name.metrics().makespan / 1000:.1f} ms.")
 
 # %% [markdown] id=reading-read
 # (`read` is called *inside* the lambda, by the worker. Outside of it, you'd read the file here, and send it.)
@@ -433,7 +434,7 @@ print(f"Eight numbers: {by_number.metrics().makespan / 1000:.1f} ms.")
 #
 # ## Or stay at home?
 #
-# You have a GPU, too, and it's right here. Let's give it the same batches, with the weights in place, and no reading counted on either side. (It could join the other two as a third. We leave it out to keep the sums simple.)
+# You have a GPU, too, and it's right here. Let's give it the same batches, with the weights in place, and no reading counted on either side.
 
 # %% id=at-home
 async def at_home(n):
@@ -495,7 +496,7 @@ reveal("16-worth", cross, lambda: draw_lines(took, cross))
 # %% [markdown] id=for-real
 # ### And by the right column?
 #
-# Two real processes get the code of `reading` and a batch's number, but don't run it. So what you see is the bare trip: once with a call for each batch, and once with all of them packed in two calls. (If you see only a line about simulated workers, you have only our prices.)
+# Two real processes get the code of `reading` and a batch's name, but don't run it. So what you see is the bare trip: once with a call for each batch, and once with all of them packed in two calls. A `zip` of recipes is one recipe. (If you see only a line about simulated workers, you have only our prices.)
 
 # %% id=two-processes tags=helpers
 @contextlib.asynccontextmanager
@@ -537,10 +538,11 @@ def draw_trip(each, packed, saves):
     """Draw what it costs to carry n batches, and what that saves; say from where on the trip pays."""
     figure, axes = plt.subplots(figsize=(9, 3.6), layout="constrained")
     n, rows, told = np.array([0, max(packed)]), [("two calls at once, with recipes", each[2])], []
-    looks = [("a call for each batch", each, "#d55e00", "s"), ("packed in two calls", packed, "#009e73", "D")]
-    for name, ms, color, marker in looks:
+    singly = ("a call for each batch", each, "#d55e00", "s", 10)
+    looks = [singly, ("packed in two calls", packed, "#009e73", "D", 6)]
+    for name, ms, color, marker, size in looks:
         more, first = np.polyfit(list(ms), list(ms.values()), 1)  # a straight line through the points
-        axes.plot(list(ms), ms.values(), marker, color=color)
+        axes.plot(list(ms), ms.values(), marker, color=color, markersize=size)
         label = f"the trip: {name} (real)"
         axes.plot(n, first + more * n, "--", color=color, marker=marker, markevery=[], label=label)
         rows.append(("a further " + ("call" if ms is each else "recipe in the same call"), more))
@@ -552,11 +554,15 @@ def draw_trip(each, packed, saves):
             at = max(first / (saved - more), 1)
             pays.append(f"from about {at:.0f} for {what}")
             axes.plot(at, at * saved, "o", color="black", markersize=9)
-            above = {"xytext": (0, 9), "textcoords": "offset points", "ha": "center"}
+            # On white, so that no line strikes it through.
+            above = {"xytext": (0, 11), "textcoords": "offset points", "ha": "center"}
+            above["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 1}
             axes.annotate(f"{at:.0f}", (at, at * saved), weight="bold", **above)
         told.append(f"{name}: {', and '.join(pays)}.")
-    for (name, ms), color, style in zip(saves.items(), ("#8a4fa3", "#0072b2"), ("-.", "-")):
-        axes.plot(n, ms * n, style, color=color, label=f"saved: half of {name}, {ms:.2f} ms a batch")
+    kinds = [("simulated", "#8a4fa3", "-."), ("assumed", "#0072b2", "-")]
+    for (name, ms), (kind, color, style) in zip(saves.items(), kinds):
+        label = f"saved: half of {name}, {ms:.2f} ms a batch ({kind})"
+        axes.plot(n, ms * n, style, color=color, label=label)
     table = ["| | on your machine |", "|---|---|", *(f"| {row} | {ms:.1f} ms |" for row, ms in rows)]
     display(Markdown("\n".join(table)))
     top = max(*packed.values(), *[ms * max(packed) for ms in saves.values()])
@@ -567,7 +573,13 @@ def draw_trip(each, packed, saves):
     told = f"From how many batches on does the trip pay? With {told[0]} With all {told[1]}"
     shown(figure, lines, told)
 
-# %% id=run-carrying
+# %% id=packing
+def in_two(recipes):
+    """Pack them in two calls: every other recipe in each."""
+    return [agt.zip(*recipes[::2]), agt.zip(*recipes[1::2])]
+
+# %% id=run-carrying tags=helpers
+# What the trip costs, and from where on it pays.
 def carried(*cargo):
     """Take all this along, and only count it there."""
     return agt.value(None).map(lambda _: len(cargo))
@@ -582,32 +594,28 @@ async with two_processes() as (gpus, local):
     def one_each(n):
         return [carried(reading, i) for i in range(n)]
 
-    def in_two(n):
-        recipes = one_each(n)
-        return [agt.zip(*recipes[::2]), agt.zip(*recipes[1::2])]
-
     for n in (2, 12, 24):
         each[n] = await quickest(lambda: crowd_of(one_each(n)))
     packed[2] = each[2]  # the same calls
     for n in (24, 64, 128):
-        packed[n] = await quickest(lambda: crowd_of(in_two(n)))
+        packed[n] = await quickest(lambda: crowd_of(in_two(one_each(n))))
 if local is not None:
     saves = {"the work": took[12][0] / 12 / 2000, "the reading": 2 / 2}
     draw_trip(each, packed, saves)
 
 # %% [markdown] id=carrying-read
-# The dashed lines are your own prices. The two others are what a second GPU saves you: half of the work, and half of the reading if the batches have to be read anyway. At a black dot, the trip begins to pay. (If it's too far to the right for the picture, the line below has it.)
+# The dashed lines are your own prices. The two others are what a second GPU saves you: half of the work, and half of the reading if the batches have to be read anyway. At a black dot, the trip begins to pay.
 #
 # *With a call for each batch* that's nowhere, because a further call costs more than a batch can save. No second GPU helps: one Python packs every recipe and takes in every answer.
 #
-# *Packed*, you pay for two calls, once. On a quiet machine that paid for us from a hundred batches or so for the work alone, and from a dozen if they had to be read. On busy cores, "never" may be the honest answer.
+# *Packed*, you pay for two calls, once. For the work alone, that paid from 30 batches on in one of our runs, and from a hundred in another: the lines are nearly parallel, so noise moves their crossing far. If the batches had to be read, it was 6 to a dozen. On busy cores, "never" may be the honest answer.
 #
-# **So what do you have to send?** Few calls, with a lot in each. Names instead of numbers, because for real the 4 MB of one batch take 20 ms and more. And enough to keep you busy at home for more than *twice* as long as the trip takes, because half of it is still to be done next door.
+# **So what do you have to send?** Few calls, with a lot in each. The names of data instead of the data, because for real the 4 MB of one batch take 20 ms and more. And enough to keep you busy at home for more than *twice* as long as the trip takes, because half of it is still to be done next door.
 
 # %% id=check-two tags=asserts
 assert 1.9 < times_two < 2.05
 assert all(np.allclose(expected[i % 4], other) for i, other in enumerate(results))
-assert all(np.allclose(one, other) for one, other in zip(results, numbered))
+assert all(np.allclose(one, other) for one, other in zip(results, read_there))
 arrived = sorted(span.start for span in two_gpus.from_first().device_spans if span.kind == "h2d")
 assert all(500 < there - 2.34e-3 * (k + 1) * full[0].nbytes < 750 for k, there in enumerate(arrived))
 assert two_gpus.metrics().makespan / 1000 / 8 > 4 * 2 + 0.74 + 1  # an eighth, with the reading
@@ -624,8 +632,7 @@ for k, (least, most) in enumerate([(480, 540), (240, 260)]):
 async def nothing(gpus, n, packed=False):
     """Call n times for nothing, or twice with all of it."""
     recipes = [agt.value(None) for _ in range(n)]
-    if packed:
-        recipes = [agt.zip(*recipes[::2]), agt.zip(*recipes[1::2])]
+    recipes = in_two(recipes) if packed else recipes
     await asyncio.gather(*[gpus[i % 2](recipe) for i, recipe in enumerate(recipes)])
 
 
@@ -641,7 +648,7 @@ assert await nothing_takes(24, True) - await nothing_takes(2) < 5
 # %% [markdown] id=exercise-spread
 # ### Challenge: all of them at once
 #
-# Twenty-four small batches and two GPUs. The version below takes 26 ms, and with all 24 calls under way at once it's 2850 µs. Get below 2600, so pack them. (A call that you save is worth 25 µs on this clock, and for real 2 to 4 ms.) The weights are there already, and `there[k]` is their handle on GPU `k`. The batches travel. `layer` brings its result home. Each GPU should do about as many batches as the others, however many GPUs there are, and the results come in order.
+# Twenty-four small batches and two GPUs. The version below takes 26 ms, and with all 24 calls under way at once it's 2850 µs. Get below 2600, so pack them. (A call that you save is worth 25 µs on this clock, and for real 2 to 4 ms.) The weights are there already, and `there[k]` is their handle on GPU `k`, which a recipe may use as often as it likes. The batches travel. `layer` brings its result home. Each GPU should do about as many batches as the others, however many GPUs there are, and the results come in order.
 
 # %% id=16-challenge starter
 async def spread(gpus, there, batches, layer):
@@ -758,7 +765,7 @@ reveal("16-plug", f"{sum(end < 1200 for end in done)} {arrived}", what_came, las
 # %% [markdown] id=plug-read
 # ### What you can't know
 #
-# You can't know whether a lost batch was computed. What was on that GPU is gone, but you still have the recipe, and can send it once more. Ours are *idempotent*: they may run twice, since each writes only into its own arrays. A recipe that adds to a file would add twice.
+# You can't know whether a lost batch was computed. (On our clock, a call ends with its worker. For real, a result that's already in the cable may still arrive.) What was on that GPU is gone, but you still have the recipe, and can send it once more. Ours are *idempotent*: they may run twice, since each writes only into its own arrays. A recipe that adds to a file would add twice.
 #
 # (`return_exceptions=True` gives you the results of the others as well. Without it, `gather` only raises the first error.)
 #
@@ -828,6 +835,35 @@ class Watched:
             self.notes.append((recipe, begin, time.perf_counter(), came))
 
 
+class Evening:
+    """Notes who sends which batch when."""
+
+    def __init__(self, pictures):
+        self.pictures, self.recipes, self.sent, self.begun = pictures, [], [], asyncio.Event()
+
+    def small(self, x):
+        number = next(i for i, picture in enumerate(self.pictures) if picture is x)
+        self.recipes.append((number, small(x)))
+        return self.recipes[-1][1]
+
+    def count(self, recipe):
+        self.sent.append(recipe)
+        if len(self.sent) == len(self.pictures):
+            self.begun.set()
+
+    async def ready(self, gpus):
+        """Warm the workers up, and return the same GPUs, watched."""
+        self.pid = await gpus[1](agt.ones(1).map(lambda _: os.getpid()))
+        await asyncio.gather(*[gpus[i % 2](small(x)) for i, x in enumerate(self.pictures)])
+        return [Watched(gpu, i, self.count) for i, gpu in enumerate(gpus)]
+
+    async def all_sent(self, task):
+        """Wait until all batches are on their way, or the task is over."""
+        begun = asyncio.create_task(self.begun.wait())
+        await asyncio.wait([task, begun], return_when=asyncio.FIRST_COMPLETED)
+        begun.cancel()
+
+
 def kill(gpu, pid, local):
     """End the worker's process without a word to anybody, and have Dask start none in its place."""
     if local is None:
@@ -859,40 +895,24 @@ def draw_calls(watched, recipes, killed):
 # %% id=run-payoff
 careful = solved("16-dies", careful)
 pictures = [agt.pin(x) for x in digits.batches.reshape(8, 32, 64)]
-recipes, sent, all_sent = [], [], asyncio.get_running_loop().create_future()
-
-
-def noted(x):
-    number = next(i for i, picture in enumerate(pictures) if picture is x)
-    recipes.append((number, small(x)))
-    return recipes[-1][1]
-
-
-def count(recipe):
-    sent.append(recipe)
-    if len(sent) == len(pictures):
-        all_sent.set_result(None)
-
+evening = Evening(pictures)  # it notes who sends which batch when
 
 async with two_processes() as (gpus, local):
-    pid = await gpus[1](agt.ones(1).map(lambda _: os.getpid()))
-    warm_up = [gpus[i % 2](small(x)) for i, x in enumerate(pictures)]
-    await asyncio.gather(*warm_up)
-    watched = [Watched(gpu, i, count) for i, gpu in enumerate(gpus)]
-    task = asyncio.create_task(careful(watched, noted, pictures))
-    await asyncio.wait([task, all_sent], return_when=asyncio.FIRST_COMPLETED)
+    watched = await evening.ready(gpus)
+    task = asyncio.create_task(careful(watched, evening.small, pictures))
+    await evening.all_sent(task)
     killed = time.perf_counter()
-    kill(gpus[1], pid, local)
+    kill(gpus[1], evening.pid, local)
     found = np.concatenate(await task)
     waited = time.perf_counter() - killed
 
 quality = digits.quality(found.reshape(4, 64))
-print(f"{len(sent)} recipes were sent for {len(pictures)} batches.")
+print(f"{len(evening.sent)} recipes were sent for {len(pictures)} batches.")
 threes = f"{quality.true_positives} of {quality.positives} threes found"
 print(f"{found.size} pictures were read, and {threes}.")
 if local is not None:
     print(f"From the kill to the last result: {waited:.1f} s of real time.")
-    draw_calls(watched, recipes, killed)
+    draw_calls(watched, evening.recipes, killed)
 
 # %% id=payoff-home
 with agt.record() as stayed_here:
@@ -905,15 +925,13 @@ print(f"One GPU at home reads these eight batches in {home_us:.0f} simulated µs
 #
 # If you have the picture, a hatched call ended when the bad news came: the operating system closes a dead process's connections. Each call hears it for itself, and before the next one does, your one Python may be busy packing the batch that it sends on. That's why the hatched bars don't end together. If a blue bar begins right where a hatched one ends, your `careful` sent the batch on at once. With white in between, it waited for the others first.
 #
-# (All bars begin before the kill, because all eight have to be packed and sent first. Bars of some hundred ms are mostly waiting: one thread of a worker runs all its recipes and sends all answers, on a machine that may be busy.)
-#
 # It's a rescue, not a race. At home, all eight would be done before a single call came back, on the simulated clock. So send enough work to pay for the trip (tonight's wasn't), and work that anybody could do.
 #
 # And the real machines under those desks? Your program needs the address of a Dask scheduler instead of `"sim"`, and over there this package and the same Python. But choose who can reach that address, because whoever does can run code on your workers. [docs/cluster.md](../docs/cluster.md) has the steps.
 
 # %% id=check-payoff tags=asserts
 assert np.allclose(found, np.maximum(digits.batches @ digits.w0 @ digits.w1, 0).ravel(), atol=1e-3)
-assert len(sent) >= len(pictures)
+assert len(evening.sent) >= len(pictures)
 assert stayed_here.metrics().makespan < min(span.duration for span in calls)
 folder.cleanup()  # the files of `read`
 

@@ -151,7 +151,7 @@ assert np.allclose(scores, np.maximum(digits.batches[0] @ digits.w0 @ digits.w1,
 # |---|---|---|
 # | launch a kernel yourself | 10 to 16 µs | about 10 µs |
 # | call a worker | 1 ms | not measured |
-# | two calls at once, with recipes | 1 ms | 5 to 12 ms |
+# | two calls at once, with recipes | 1 ms | 4 to 12 ms |
 # | a further call while others are under way | 25 to 30 µs | 2 to 4 ms |
 # | a further recipe in the same call | nothing | 0.2 ms or less |
 # | a megabyte along, there or back | 2.3 ms | 5 to 7 ms |
@@ -264,11 +264,9 @@ print(f"With the weights along, four batches took {along.metrics().makespan:.0f}
 # %% id=16-once reveal
 warnings.simplefilter("ignore", agt.errors.ByValueWarning)  # from here on, we mean it
 same, stayed = await on_cluster(placed)
-picture = agt.compare_timelines(
-    [calls_and_gpu(along, ["W0, W1, batch"] * 4), calls_and_gpu(stayed, ["W0", "W1", *"0123"])],
-    ["the weights go along with each batch", "the weights are put there once"],
-    lanes=(),
-)
+both = calls_and_gpu(along, ["W0, W1, batch"] * 4), calls_and_gpu(stayed, ["W0", "W1", *"0123"])
+titles = ["the weights go along with each batch", "the weights are put there once"]
+picture = agt.compare_timelines(both, titles, lanes=())
 parts = [span.duration / 1000 for span in stayed if "sent" in span.detail]
 facts = {"w0": parts[0], "w1": parts[1], "each": parts[2]}
 reveal("16-once", f"{stayed.metrics().makespan:.0f}", picture, **facts)
@@ -538,11 +536,10 @@ def draw_trip(each, packed, saves):
     """Draw what it costs to carry n batches, and what that saves; say from where on the trip pays."""
     figure, axes = plt.subplots(figsize=(9, 3.6), layout="constrained")
     n, rows, told = np.array([0, max(packed)]), [("two calls at once, with recipes", each[2])], []
-    singly = ("a call for each batch", each, "#d55e00", "s", 10)
-    looks = [singly, ("packed in two calls", packed, "#009e73", "D", 6)]
-    for name, ms, color, marker, size in looks:
+    looks = [("a call for each batch", each, "#d55e00", "s"), ("packed in two calls", packed, "#009e73", "D")]
+    for name, ms, color, marker in looks:
         more, first = np.polyfit(list(ms), list(ms.values()), 1)  # a straight line through the points
-        axes.plot(list(ms), ms.values(), marker, color=color, markersize=size)
+        axes.plot(list(ms), ms.values(), marker, color=color, markersize=10 if ms is each else 6)
         label = f"the trip: {name} (real)"
         axes.plot(n, first + more * n, "--", color=color, marker=marker, markevery=[], label=label)
         rows.append(("a further " + ("call" if ms is each else "recipe in the same call"), more))
@@ -554,15 +551,13 @@ def draw_trip(each, packed, saves):
             at = max(first / (saved - more), 1)
             pays.append(f"from about {at:.0f} for {what}")
             axes.plot(at, at * saved, "o", color="black", markersize=9)
-            # On white, so that no line strikes it through.
             above = {"xytext": (0, 11), "textcoords": "offset points", "ha": "center"}
-            above["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 1}
+            above["bbox"] = {"color": "white", "pad": 0}  # or a line strikes it through
             axes.annotate(f"{at:.0f}", (at, at * saved), weight="bold", **above)
         told.append(f"{name}: {', and '.join(pays)}.")
     kinds = [("simulated", "#8a4fa3", "-."), ("assumed", "#0072b2", "-")]
     for (name, ms), (kind, color, style) in zip(saves.items(), kinds):
-        label = f"saved: half of {name}, {ms:.2f} ms a batch ({kind})"
-        axes.plot(n, ms * n, style, color=color, label=label)
+        axes.plot(n, ms * n, style, c=color, label=f"saved: half of {name}, {ms:.2f} ms a batch ({kind})")
     table = ["| | on your machine |", "|---|---|", *(f"| {row} | {ms:.1f} ms |" for row, ms in rows)]
     display(Markdown("\n".join(table)))
     top = max(*packed.values(), *[ms * max(packed) for ms in saves.values()])
@@ -580,9 +575,9 @@ def in_two(recipes):
 
 # %% id=run-carrying tags=helpers
 # What the trip costs, and from where on it pays.
-def carried(*cargo):
-    """Take all this along, and only count it there."""
-    return agt.value(None).map(lambda _: len(cargo))
+def carried(n):
+    """Return n recipes that take along what `reading` needs, and only count it there."""
+    return [agt.value(None).map(lambda _, i=i: len((reading, i))) for i in range(n)]
 
 
 each, packed = {}, {}
@@ -591,14 +586,11 @@ async with two_processes() as (gpus, local):
     async def crowd_of(recipes):
         await asyncio.gather(*[gpus[i % 2](recipe) for i, recipe in enumerate(recipes)])
 
-    def one_each(n):
-        return [carried(reading, i) for i in range(n)]
-
     for n in (2, 12, 24):
-        each[n] = await quickest(lambda: crowd_of(one_each(n)))
+        each[n] = await quickest(lambda: crowd_of(carried(n)))
     packed[2] = each[2]  # the same calls
     for n in (24, 64, 128):
-        packed[n] = await quickest(lambda: crowd_of(in_two(one_each(n))))
+        packed[n] = await quickest(lambda: crowd_of(in_two(carried(n))))
 if local is not None:
     saves = {"the work": took[12][0] / 12 / 2000, "the reading": 2 / 2}
     draw_trip(each, packed, saves)
@@ -608,7 +600,7 @@ if local is not None:
 #
 # *With a call for each batch* that's nowhere, because a further call costs more than a batch can save. No second GPU helps: one Python packs every recipe and takes in every answer.
 #
-# *Packed*, you pay for two calls, once. For the work alone, that paid from 30 batches on in one of our runs, and from a hundred in another: the lines are nearly parallel, so noise moves their crossing far. If the batches had to be read, it was 6 to a dozen. On busy cores, "never" may be the honest answer.
+# *Packed*, you pay for two calls, once. For the work alone, that paid from some 20 batches on in one of our runs, and from a hundred in another: the lines are nearly parallel, so noise moves their crossing far. If they had to be read, it was 5 to a dozen. On busy cores, "never" may be the honest answer.
 #
 # **So what do you have to send?** Few calls, with a lot in each. The names of data instead of the data, because for real the 4 MB of one batch take 20 ms and more. And enough to keep you busy at home for more than *twice* as long as the trip takes, because half of it is still to be done next door.
 
@@ -629,21 +621,17 @@ for k, (least, most) in enumerate([(480, 540), (240, 260)]):
     assert least < (took[12][k] - took[2][k]) / 10 < most
 
 
-async def nothing(gpus, n, packed=False):
-    """Call n times for nothing, or twice with all of it."""
-    recipes = [agt.value(None) for _ in range(n)]
-    recipes = in_two(recipes) if packed else recipes
-    await asyncio.gather(*[gpus[i % 2](recipe) for i, recipe in enumerate(recipes)])
+async def nothing_takes(n, pack=list):
+    async def call(gpus):
+        recipes = pack([agt.value(None) for _ in range(n)])
+        await asyncio.gather(*[gpus[i % 2](recipe) for i, recipe in enumerate(recipes)])
 
-
-async def nothing_takes(n, packed=False):
-    (_, trace) = await on_cluster(nothing, n, packed)
-    return trace.metrics().makespan
+    return (await on_cluster(call))[1].metrics().makespan
 
 
 assert 1000 < await nothing_takes(1) < 1060
 assert 25 < (await nothing_takes(24) - await nothing_takes(1)) / 23 < 30
-assert await nothing_takes(24, True) - await nothing_takes(2) < 5
+assert await nothing_takes(24, in_two) - await nothing_takes(2) < 5
 
 # %% [markdown] id=exercise-spread
 # ### Challenge: all of them at once
@@ -839,7 +827,8 @@ class Evening:
     """Notes who sends which batch when."""
 
     def __init__(self, pictures):
-        self.pictures, self.recipes, self.sent, self.begun = pictures, [], [], asyncio.Event()
+        self.pictures, self.recipes, self.sent = pictures, [], []
+        self.begun = asyncio.get_running_loop().create_future()
 
     def small(self, x):
         number = next(i for i, picture in enumerate(self.pictures) if picture is x)
@@ -849,7 +838,7 @@ class Evening:
     def count(self, recipe):
         self.sent.append(recipe)
         if len(self.sent) == len(self.pictures):
-            self.begun.set()
+            self.begun.set_result(None)
 
     async def ready(self, gpus):
         """Warm the workers up, and return the same GPUs, watched."""
@@ -859,9 +848,7 @@ class Evening:
 
     async def all_sent(self, task):
         """Wait until all batches are on their way, or the task is over."""
-        begun = asyncio.create_task(self.begun.wait())
-        await asyncio.wait([task, begun], return_when=asyncio.FIRST_COMPLETED)
-        begun.cancel()
+        await asyncio.wait([task, self.begun], return_when=asyncio.FIRST_COMPLETED)
 
 
 def kill(gpu, pid, local):
@@ -971,15 +958,10 @@ print(f"In one box, the all-reduce takes {box_took:.0f} µs.")
 # %% id=16-network reveal
 between, network_took = await add_up(2)
 times_network = network_took / box_took
-picture = agt.compare_timelines(
-    [trace.of("sim:1") for trace in (in_a_box, between)],
-    [
-        f"one box: all-reduce {box_took:.0f} µs",
-        f"two machines: all-reduce {network_took / 1000:.1f} ms",
-    ],
-    lanes=("streams",),
-)
-reveal("16-network", f"{times_network:.0f}", picture, ms=network_took / 1000)
+ms = network_took / 1000
+titles = [f"one box: all-reduce {box_took:.0f} µs", f"two machines: all-reduce {ms:.1f} ms"]
+picture = agt.compare_timelines([t.of("sim:1") for t in (in_a_box, between)], titles, lanes=("streams",))
+reveal("16-network", f"{times_network:.0f}", picture, ms=ms)
 
 # %% id=16-network lesson
 # Shown is GPU 1, which comes last and needn't wait. In one box the all-reduce is the sliver on the left. Between two machines it's all you see.

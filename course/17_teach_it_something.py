@@ -107,8 +107,7 @@ print(features.shape, weights.shape)
 
 # %% id=17-before reveal
 before = in_numpy(model.weights["tokens"], features, right)
-bounds = {"low": 2, "middle": np.log(512), "high": 2 * np.log(512)}
-verdict = next((name for name, most in bounds.items() if before < most), "higher")
+verdict = ("low", "middle", "high", "higher")[np.searchsorted([2, 6.24, 12.5], before)]
 reveal("17-before", verdict, loss=before, millions=np.exp(before) / 1e6)
 
 # %% id=17-before told truth=higher
@@ -345,8 +344,7 @@ with agt.record() as marks:
     for _ in range(4):
         other.wait_event(stream.record())
 event_us = (max(s.end for s in marks) - min(s.start for s in marks)) / 8
-kernels = [s for s in turn_trace.device_spans if s.kind != "h2d"]
-kernel_us = sum(s.duration for s in kernels) / 6
+kernel_us = sum(s.duration for s in turn_trace.device_spans if s.kind != "h2d") / 6
 print(f"In turn, a batch takes {turn_us:.1f} µs.")
 print(f"Its copies are {copy_us:.1f} of these, its kernels {kernel_us:.1f}.")
 print(f"Its 3 calls take Python {python_us:.1f}, and one for an event {event_us:.1f}.")
@@ -373,30 +371,23 @@ ahead_us = float(np.mean([b.end - a.end for a, b in pairwise(work)]))
 
 def third(trace):
     """A cut from the first call for the third of six batches on, with the batch's number on each bar."""
-    batch = {}
-    for kind in {s.kind for s in trace}:
-        mine = [s.id for s in trace if s.kind == kind]
-        batch |= {which: 1 + 6 * k // len(mine) for k, which in enumerate(mine)}
     spans = []
-    for s in trace:
-        what = s.title if s.kind == "call" else s.name
-        words = [what.removesuffix("_event")] if s.duration > 2.5 else []
-        name = "\N{NO-BREAK SPACE}".join([*words, str(batch[s.id])])
-        spans.append(replace(s, name=name, detail={**s.detail, "named": ""}))
-    calls = [s for s in spans if s.kind == "call"]
-    begin = calls[len(calls) // 3].start
+    for kind in {s.kind for s in trace}:
+        mine = [s for s in trace if s.kind == kind]
+        for k, s in enumerate(mine):
+            what = s.title.split(": ")[-1].removesuffix("_event")
+            number = str(1 + 6 * k // len(mine))
+            name = f"{what}\N{NO-BREAK SPACE}{number}" if s.duration > 2.5 else number
+            spans.append(replace(s, name=name, detail={**s.detail, "named": ""}))
+    begin = min(s.start for s in spans if s.kind == "call" and s.name.endswith("3"))
     return replace(trace, spans=spans).between(begin, begin + 1.1 * ahead_us).from_first()
 
 
-picture = agt.compare_timelines(
-    [third(turn_trace), third(ahead_trace)],
-    ["in turn", "the next batch read ahead"],
-    lanes=("host", "streams"),
-)
+titles = ["in turn", "the next batch read ahead"]
+picture = agt.compare_timelines([third(turn_trace), third(ahead_trace)], titles)
 calls = sum(s.kind == "call" for s in ahead_trace) / 6
-reveal(
-    "17-ahead-us", round(ahead_us), picture, was=turn_us, calls=calls, python=python_us, event=event_us
-)
+facts = {"was": turn_us, "calls": calls, "python": python_us, "event": event_us}
+reveal("17-ahead-us", round(ahead_us), picture, **facts)
 
 # %% id=17-ahead-us lesson
 # Calls from batch 3 on, each bar with its batch's number; white is Python's own time. Above, there are three for a batch (the short one is the launch), and Python is ahead: it asks for batch 4 while the device copies batch 3. Below, there are seven, four of them for events. Stream 2 has the copies.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from gc import is_finalized
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -132,7 +133,9 @@ class CupyStream:
         free, journal = self.device.free_events, self.device.journal
         try:
             try:  # not "if free": another thread may take the last one in between
-                event = free.pop()
+                # One that the garbage collector found in a cycle with its run came back, but was destroyed.
+                while is_finalized((event := free.pop())._event):
+                    pass
             except IndexError:
                 with self.device.active():
                     event = CupyEvent(self)

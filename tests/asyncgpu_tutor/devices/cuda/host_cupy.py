@@ -28,6 +28,7 @@ HANDLES = count(0x1000, 8)
 ROOMS: dict[int, np.ndarray[Any, Any]] = {}  # all memory, by address
 KERNELS: dict[int, tuple[Any, str]] = {}
 EVENTS: dict[int, float] = {}  # when each was passed, in s
+DESTROYED: set[int] = set()
 GRAPHS: dict[int, list[Callable[[], None]]] = {}
 captures: list[list[Callable[[], None]]] = []  # the one that is going on, if any
 
@@ -139,6 +140,7 @@ class Runtime:
         return 0 if event in EVENTS else 600
 
     def eventRecord(self, event: int, stream: int) -> None:
+        assert event not in DESTROYED
         later(lambda: EVENTS.update({event: time.perf_counter()}))
 
     def streamWaitEvent(self, stream: int, event: int) -> None:
@@ -234,6 +236,9 @@ class Event:
 
     def synchronize(self) -> None:
         assert self.ptr in EVENTS
+
+    def __del__(self) -> None:
+        DESTROYED.add(self.ptr)
 
 
 def elapsed(start: Event, end: Event) -> float:

@@ -1,5 +1,6 @@
 """A stream knows some things of its events without asking the driver."""
 
+import gc
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.errors import DeviceError
+from asyncgpu_tutor.run.submission import Submission
 
 from . import host_cupy
 
@@ -83,6 +85,20 @@ def test_a_failed_wait(stream: Any, asked: list[int], monkeypatch: pytest.Monkey
         stream.synchronize()
     assert event.done in (True, False)
     assert asked == [event.ptr]
+
+
+def test_an_event_that_went_in_a_cycle_with_its_run_is_not_recorded_again(stream: Any) -> None:
+    gc.collect()
+    stream.device.free_events.clear()
+    for _ in range(3):
+        run: Submission[None] = Submission("a run", stream)
+        run.event = stream.record()
+        run.keep.append(run)  # as the traceback of an error holds its frames
+    del run
+    gc.collect()
+    assert len(stream.device.free_events) == 3
+    stream.record()  # the stand-in refuses an event that was destroyed
+    assert stream.device.free_events == []
 
 
 def test_a_graph_that_is_launched_again_and_again_asks_for_no_event_and_makes_none(

@@ -15,7 +15,7 @@ model = torch.nn.Sequential(*layers, torch.nn.Linear(4096, 10)).cuda().eval()
 import time
 from dataclasses import dataclass
 
-agt.current_device().patience_us = 50_000  # for so long an await asks the GPU, and then a thread
+agt.current_device().patience_us = 50_000  # as long as an await asks the GPU itself
 torch.set_num_threads(1)  # or else torch.stack wakes all cores, for half a megabyte
 
 
@@ -178,15 +178,15 @@ def problem(status, why):
 async def answer(request):
     body, numbers = bytearray(), math.prod(SHAPE)
     size = numbers * DTYPE.itemsize
-    async for part in request.stream():
-        body += part
-        if len(body) > size:
-            break
-    if len(body) != size:
-        return problem(422, f"send {numbers} numbers, {DTYPE}, little-endian: {size} bytes")
-    x = torch.frombuffer(body, dtype=DTYPE).reshape(SHAPE)
     try:
-        async with asyncio.timeout(DEADLINE_S):
+        async with asyncio.timeout(DEADLINE_S):  # for a slow upload, too
+            async for part in request.stream():
+                body += part
+                if len(body) > size:
+                    break
+            if len(body) != size:
+                return problem(422, f"send {numbers} numbers, {DTYPE}, little-endian: {size} bytes")
+            x = torch.frombuffer(body, dtype=DTYPE).reshape(SHAPE)
             y = await request.app.state.service(x)
     except TimeoutError:
         return problem(504, f"no answer within {DEADLINE_S} s")

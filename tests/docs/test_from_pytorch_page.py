@@ -9,6 +9,7 @@ There a result that is read before its copy is done is an error, so it tells whe
 import ast
 import asyncio
 import math
+import re
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -34,6 +35,7 @@ SNIPPETS = blocks(page("docs/from_pytorch.md"))
 OF_THE_SERVER = [*SNIPPETS[:2], OF_THE_SERVICE, OF_THE_WEB]
 SHAPE = (40_000,)
 NEVER_ASKED_FOR = b"the rest of a body that is too long"
+NEVER_SENT = b"the rest of a body whose client is slow"
 SOON_S = 60.0  # nothing here may hang
 
 
@@ -55,6 +57,17 @@ def test_nothing_runs_or_records_where_a_server_imports_the_file() -> None:
 
 def test_the_file_to_download_has_the_listings_of_the_server() -> None:
     assert page("docs/answers.py") == "\n".join(OF_THE_SERVER)
+
+
+def test_the_pictures_name_what_the_page_speaks_of() -> None:
+    told = re.findall(
+        r"stood still for ([\d.]+) ms, and for ([\d.]+)\n", page("docs/from_pytorch.md")
+    )
+    item = [f"{each} ms" for each in told[0]]
+    reuse = ["ones", "zeros, in the same memory", "sum", "side"]
+    for name, words in (("item", item), ("reuse", reuse), ("capture", ["default"])):
+        drawn = page(f"docs/torch_{name}.svg")
+        assert [word for word in words if f">{word}</text>" not in drawn] == []
 
 
 async def answers_of(service: Any, asked: list[Any]) -> list[Any]:
@@ -543,6 +556,8 @@ async def post(app: Any, *parts: bytes, path: str = "/", how: str = "POST") -> t
     async def receive() -> Any:
         part = left.pop(0)
         assert part is not NEVER_ASKED_FOR
+        if part is NEVER_SENT:
+            await asyncio.Event().wait()
         return {"type": "http.request", "body": part, "more_body": bool(left)}
 
     async def send(message: Any) -> None:
@@ -598,6 +613,8 @@ async def test_a_deadline_and_a_fault_have_their_status(
     async with names["lifespan"](app):
         assert await post(app, b"", **health) == (200, b'{"healthy":true}')
         names["DEADLINE_S"] = 0.0
+        async with asyncio.timeout(SOON_S):
+            assert (await post(app, body[:5000], NEVER_SENT))[0] == 504
         assert (await post(app, body))[0] == 504
         names["DEADLINE_S"] = SOON_S
         assert (await post(app, body))[0] == 200

@@ -17,12 +17,12 @@ from tests.tools import PACKAGES, ROOT
 
 # Lines as `wc -l` counts them: blank ones and docstrings too.
 WHOLE = {
-    "asyncgpu_tutor": 23_990,
+    "asyncgpu_tutor": 23_991,
     "asyncgpu_course": 12_130,
     "simgpu": 29_090,
-    "tests": 35_092,
+    "tests": 35_131,
     "course": 47_100,
-    "tools": 7_780,
+    "tools": 7_836,
     "benchmarks": 9_185,
 }
 JAVASCRIPT = 700

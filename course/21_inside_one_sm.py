@@ -51,40 +51,37 @@ x = agt.ones(NUMBERS).sync()
 SPEC = agt.current_device().spec
 
 
-def report(kernel, warps):
-    """A kernel's report, with so many warps on each SM."""
+def us_of(kernel, warps):
+    """What a kernel takes, with so many warps on each SM."""
     threads = min(32 * warps, 1024)
     grid = SMS * max(1, warps // 32)
     out = agt.zeros(grid * threads).sync()
     with agt.microscope() as seen:
         kernel(NUMBERS, x.borrow(), out.borrow(), grid=grid, block=threads).sync()
     assert agt.d2h(out.borrow()).sync().sum() == NUMBERS
-    return seen[kernel.name]
-
-
-def us_of(kernel, warps):
-    return report(kernel, warps).us
+    return seen[kernel.name].us
 
 
 def draw_by_warps(**kernels):
     """What a kernel takes, by the number of warps on each SM."""
     warps, told = [1, 2, 4, 8, 16, 32, 64], []
-    measured = 166.9, 82.5, 42.2, 21.9, 11.6, 6.5, 4.2  # of `total`, on an H200
+    measured = {"total": [166.9, 82.5, 42.2, 21.9, 11.6, 6.5, 4.2]}  # on an H200
+    measured["four"] = [47.7, None, None, None, 4.3, None, None]
     figure, axes = plt.subplots(figsize=(7, 3.6), layout="constrained")
     for (name, kernel), marker in zip(kernels.items(), "os"):
         us = [us_of(kernel, n) for n in warps]
         axes.plot(warps, us, marker=marker, label=f"{name}, modelled")
-        told.append(f"{name}: {', '.join(f'{t:.1f}' for t in us)}")
-    axes.plot(warps, measured, "k+", ms=10, label="total, measured on an H200")
-    limit = NUMBERS * 4 / SPEC.l2_gb_s / 1e3
-    axes.axhline(limit, color="0.5", linestyle="--", label="17 MB at 5,047 GB/s")
+        axes.plot(warps, measured[name], "k+", ms=10)
+        told.append(f"{name}: {[round(t, 1) for t in us]}, measured {measured[name]}")
+    axes.plot([], [], "k+", ms=10, label="measured on an H200")
+    limit = SPEC.launch_us + NUMBERS * 4 / SPEC.l2_gb_s / 1e3
+    axes.axhline(limit, color="0.5", ls="--", label="a launch, and 17 MB at 5,047 GB/s")
     axes.set(xscale="log", yscale="log", xlabel="warps on each SM", ylabel="µs")
     axes.set_xticks(warps, warps)
     axes.set_yticks([5, 10, 20, 50, 100], [5, 10, 20, 50, 100])
     axes.minorticks_off()
     axes.legend(loc="upper right")
-    told = "; ".join(told)
-    shown(figure, f"µs for 1, 2, 4, ... 64 warps on each SM. {told}. Measured: {measured}.")
+    shown(figure, f"µs for 1, 2, 4, ... 64 warps on each SM. {'; '.join(told)}.")
 
 # %% id=few-warps
 for warps in (1, 2, 4):
@@ -94,7 +91,7 @@ lesson = "Four warps in their first turns: the waits lie side by side."
 agt.show_warps(total, NUMBERS, x, out, grid=SMS, block=128, until=0.5, lesson=lesson)
 
 # %% [markdown] id=one-warp-text
-# A warp asks for 128 bytes, waits, adds them, and asks again. (The picture leaves out the launch's 1.07 µs. The first wait is short only because our model fits measured times best that way.) If there are two, one waits beside the other, so the work takes half the time, and with four a quarter. That's the answer: while one warp waits, *other warps* work. In each clock, the schedulers of an SM pick warps whose numbers have come. It's an event loop made of silicon. Changing warps costs nothing, because every warp keeps its registers all the time.
+# A warp asks for 128 bytes, waits, adds them, and asks again. (The picture leaves out the launch's 1.07 µs. The first wait is short only because our model fits measured times best that way.) If there are two, one waits beside the other, so the work takes half the time, and with four a quarter. That's the answer: while one warp waits, the memory works for *others*, too. In each clock, the schedulers of an SM pick warps whose numbers have come. It's an event loop made of silicon. Changing warps costs nothing, because every warp keeps its registers all the time.
 #
 # An SM of the H200 has room for 64 warps.
 
@@ -111,11 +108,11 @@ reveal(
 )
 
 # %% id=21-full told truth=5.1
-# A 64th of the time with one warp would be {share:.1f} µs. But the cache can't deliver that fast, so the curve leaves its straight line and flattens out above the dashed one. (The launch comes on top.) *Where* it leaves is **Little's law**: what has to be under way is the bandwidth times the latency.
+# A 64th of the time with one warp would be {share:.1f} µs. But the cache can't deliver that fast, so the curve leaves its straight line and flattens out above the dashed one. (The last cross is below it. How much of a launch the crosses contain wasn't noted.) *Where* it leaves is **Little's law**: what has to be under way is the bandwidth times the latency.
 #
 # {turn:.3f} µs for a turn × 5,047 GB/s / 132 SMs = {kilobytes:.1f} KB under way in each SM
 #
-# A warp only has 128 bytes under way, so {warps:.0f} warps would do if no load ever queued behind another. But they do queue, so the curve bends instead of breaking, and going from 32 warps to 64 still saves {gain:.0f} % (on the H200, a third).
+# A warp only has 128 bytes under way, so it takes {warps:.0f} warps. That's the least: loads also queue behind each other, so the curve bends instead of breaking, and 64 warps still save {gain:.0f} % over 32. Plan for more.
 
 # %% id=full-check tags=asserts
 assert 155 < us_of(total, 1) < 165
@@ -145,7 +142,7 @@ extern "C" __global__ void four(int n, const float* x, float* out)
 """)
 
 # %% id=21-four guess within=0.1
-# Main memory takes twice as long as the L2 cache, and delivers 4,800 GB/s. By Little's law, how many warps of `four` on each SM would keep it busy?
+# Main memory takes twice as long as the L2 cache, and delivers 4,800 GB/s (data sheet). By Little's law, how many warps of `four` on each SM keep it busy, at least?
 
 # %% id=21-four reveal
 alone = us_of(four, 1)
@@ -156,7 +153,7 @@ reveal(
 )
 
 # %% id=21-four told truth=22
-# 2 × {turn:.3f} µs × 4,800 GB/s / 132 SMs = {kilobytes:.1f} KB, and a warp of `four` has 512 bytes under way. `total` would need {warps:.0f} warps, and there's only room for 64! Otherwise the memory doesn't care: many warps with little under way, or few with much. In the picture, which is about L2 again, 16 warps of `four` are as fast as 64 of `total`. Even a single one takes {alone:.0f} µs instead of {one:.0f}, because its loads travel together. (It isn't 40, since a turn also computes more. On the H200, `four` took 47.7 µs with one warp, and 4.3 with sixteen.)
+# 2 × {turn:.3f} µs × 4,800 GB/s / 132 SMs = {kilobytes:.1f} KB, and a warp of `four` has 512 bytes under way. `total` needs {warps:.0f} warps, and there's only room for 64! Otherwise the memory doesn't care: many warps with little under way, or few with much. In the picture, which is about L2 again, 16 warps of `four` are as fast as 64 of `total`. Even a single one takes {alone:.0f} µs instead of {one:.0f}, because its loads travel together. (It isn't 40, since a turn also computes more.)
 
 # %% id=four-check tags=asserts
 assert 43 < alone < 45
@@ -166,7 +163,7 @@ assert us_of(four, 16) < 1.05 * full
 # %% [markdown] id=occupancy-text
 # Why would anybody want fewer warps? Because an SM has 65,536 registers, and if each thread needs many, fewer warps fit. The part of the 64 places that's taken is called **occupancy**, and many guides tell you to raise it.
 #
-# The best kernel of chapter 20b has 98 % of cuBLAS's speed and an occupancy of an eighth: its threads need 208 registers each, so only one block of eight warps fits. But Little's law holds for arithmetic, too: 128 multiply-adds a clock, of some 4 clocks each, are 512 under way on an SM, and each of these 256 threads has 128 sums that don't depend on each other.
+# This course's best matrix product has 98 % of cuBLAS's speed and an occupancy of an eighth: its threads need 208 registers each, so only one block of eight warps fits. But Little's law holds for arithmetic, too: 128 multiply-adds a clock, of some 4 clocks each, are 512 under way on an SM. Two in each of these 256 threads would do, and each has 128 independent sums.
 
 # %% [markdown] id=exercise-under-way
 # ### Exercise: four under way
@@ -301,7 +298,7 @@ except agt.errors.RaceError as error:
 # %% [markdown] id=exercise-tiles
 # ### Exercise: the next tile
 #
-# The blocks share out tiles of 256 numbers: a block takes tile `blockIdx.x`, and then every `gridDim.x`-th one. For each number it writes the sum of the number and its two neighbours in the tile, where the first and the last count as neighbours. So far it fetches a tile, waits, and computes. Let the next tile come by an asynchronous copy while this one is computed. `n` is a multiple of 256.
+# The blocks share out tiles of 256 numbers: a block takes tile `blockIdx.x`, and then every `gridDim.x`-th one. For each number it writes the sum of the number and its two neighbours in the tile, where the first and the last count as neighbours. So far it fetches a tile, waits, and computes. Let the next tile come by an asynchronous copy while this one is computed. (Where can it land meanwhile?) `n` is a multiple of 256.
 
 # %% id=21-next-tile starter
 smooth = agt.Kernel(r"""
@@ -362,7 +359,7 @@ check("21-next-tile", smooth)
 # %% [markdown] id=still-text
 # ### Who still waits?
 #
-# Let each block have nine tiles. In our model, the version that you were given waits for memory in each turn: some 330 clocks, and then it computes for 90. The solution starts the next tile's copy before it waits for this one.
+# Let each block have nine tiles. In our model, the version that you were given waits for memory in each turn: some 330 clocks, and then it computes for 90. The solution starts the next tile's copy before it waits for this one, and computes for 135.
 
 # %% id=21-still guess
 # In how many of the nine turns does a warp wait for memory now, in our model?
@@ -388,19 +385,22 @@ ahead = agt.show_warps(
     solved("21-next-tile"), *given, grid=SMS, block=256, until=before.until,
     lesson="Above, one tile after the other. Below, with the next one under way.",
 )
+wait = sum(end - since for since, end in ahead.waits()) / len(ahead.waits())
 reveal(
     "21-still", len(ahead.waits()), before, ahead,
-    one=before.timeline.us, two=ahead.timeline.us,
+    one=before.timeline.us, two=ahead.timeline.us, wait=wait * SPEC.clock_mhz,
 )
 
 # %% id=21-still told truth=5
-# In every other turn. Look at the thin blue lines: the next tile's copy starts just before the warp waits for this one, so it comes in right behind it, while the warp computes, and the turn after finds its tile ready. So the block takes {two:.2f} µs instead of {one:.2f}.
+# In every other turn. Look at the thin blue lines (all warps' copies): the next tile's copy starts just before the warp waits for this one, so it comes in right behind it, while the warp computes, and the turn after finds its tile ready. So five waits of {wait:.0f} clocks and nine turns of 135 take {two:.2f} µs, not {one:.2f}.
 #
-# On an H200, `clock64` counted waits of 308 to 364 clocks in the first eight turns of the given version. In the solution's nine turns it counted 210, 32, 201, 41, 201, 85, 36, 36 and 65. So the pattern is there until the fifth turn. We don't know why it ends: from one wait to the next it was some 240 clocks all along.
+# On an H200, `clock64` counted waits of 308 to 364 clocks in eight turns of the given version. In the solution, waits of 200 and short ones alternated until the fifth turn, and then all were short. We don't know why, nor why some 240 clocks passed between waits.
 
 # %% id=still-check tags=asserts
 assert len(before.waits()) == 9
 assert len(ahead.waits()) == 5
+assert abs(9 * (330 + 90) / SPEC.clock_mhz - before.timeline.us) < 0.05
+assert abs(5 * wait + 9 * 135 / SPEC.clock_mhz - ahead.timeline.us) < 0.01
 
 # %% [markdown] id=exercise-ring
 # ### Exercise: repair the ring

@@ -24,11 +24,10 @@ from asyncgpu_tutor.traces.spans import SpanKind
 from asyncgpu_tutor.traces.spans.vocabulary import clock_words, count
 
 _WIDTH, _LEFT, _INNER, _TOP = 760, 64, 680, 48  # pixels
-_LANE, _BAR, _THIN = 26, 13, 3  # of a warp: its lane, its state, and each thing under way to it
+_LANE, _BAR, _THIN = 26, 13, 4  # of a warp: its lane, its state, and each thing under way to it
 _LEAST = 3  # of a state, or its bar would be little more than its border
 _MOST_LANES = 16
-# The meaning of each state, and the kind of span that it looks like.
-_STATES: Mapping[WarpState, tuple[str, SpanKind]] = {
+_STATES: Mapping[WarpState, tuple[str, SpanKind]] = {  # its meaning, and the span it looks like
     "compute": ("computes", "kernel"),
     "load": ("waits for global memory", "h2d"),
     "shared": ("waits for shared memory", "d2h"),
@@ -75,7 +74,7 @@ class Warps:
 
     def svg(self) -> str:
         """The picture: it stands alone, and is light or dark as the page is."""
-        words, seen = self.words, self.timeline
+        words, seen, flights = self.words, self.timeline, self.timeline.flights
         paints, defs = painted((kind for _, kind in _STATES.values()), words)
         looks = {
             kind: f'style="fill:{p["paint"]};stroke:{p["line"]}"' for kind, p in paints.items()
@@ -99,9 +98,9 @@ class Warps:
                 meaning, kind = _STATES[state]
                 legend[meaning] = looks[kind], _BAR
                 parts.append(self._bar(looks[kind], since, end, y, _BAR))
-            for number, (since, end) in enumerate(seen.flights[warp]):
+            for number, (since, end) in enumerate(flights[warp]):
                 row = y + _BAR + 1 + number % 2 * (_THIN + 1)  # the next may begin before one ends
-                if since < self.until:
+                if since < self.until and flights[warp] not in [flights[w] for w in shown[:lane]]:
                     legend["copy under way"] = _COPY, _THIN
                     parts.append(self._bar(_COPY, since, end, row, _THIN))
         x = float(_LEFT)

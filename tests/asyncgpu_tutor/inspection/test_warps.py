@@ -165,7 +165,7 @@ def test_a_part_of_it_is_drawn_larger() -> None:
     assert whole.svg().count("<rect") > 2 * part.svg().count("<rect")
 
 
-def test_the_legend_has_what_is_seen_and_no_bar_is_all_border() -> None:
+def test_the_legend_has_what_is_seen_no_bar_is_all_border_and_warps_copies_are_drawn_once() -> None:
     def drawn(name: str, until: float | None = None) -> str:
         kernel, args, shape = launches(name)
         return agt.show_warps(kernel, *args, **shape, until=until).svg()
@@ -175,7 +175,7 @@ def test_the_legend_has_what_is_seen_and_no_bar_is_all_border() -> None:
     whole = drawn("in turn")  # a barrier's bar would have a width of 1
     assert barrier not in whole
     assert whole.count("<rect style") == 8 * (9 + 9) + 2
-    assert copies in drawn("ahead of time")
+    assert drawn("ahead of time").count('class="agt-reads"') == 9 + 1  # once, and in the legend
     assert copies not in drawn("ahead of time", until=0.01)
 
 

@@ -5,12 +5,12 @@
 #
 # Somewhere in this package sleeps a language model that has read nothing but this course. You're about to wake it, slowly at first. **How fast can a machine say one word after the other, if it needs each word to find the next?**
 #
-# After this page you can drive a small language model in seven ways, say where the microseconds of a token go, choose the quickest way for one person and for a hundred, and know what a model's memory saves and costs.
+# After this page you can drive a small language model in eight ways, say where the microseconds of a token go, choose the quickest way for one person and for a hundred, and know what a model's memory saves and costs.
 #
 # | | |
 # |---|---|
-# | Time | 65 minutes, and 20 more for the encores |
-# | You need | [07_async_mlp](07_async_mlp.ipynb), [09_cuda_graphs](09_cuda_graphs.ipynb) and, for `while`, [11b_without_a_barrier](11b_without_a_barrier.ipynb) |
+# | Time | 70 minutes, and 20 more for the encores |
+# | You need | [07_async_mlp](07_async_mlp.ipynb), [09_cuda_graphs](09_cuda_graphs.ipynb) and, for `while`, [11b_without_a_barrier](11b_without_a_barrier.ipynb). The encores need kernels ([01](01_sync_kernels.ipynb)) and events ([02](02_streams_and_events.ipynb)) |
 
 # %% id=setup
 import matplotlib.pyplot as plt
@@ -48,7 +48,10 @@ def seated(prompt, last, **how):
     sit(made, prompt, last, **how)
     return made
 
+# %% [markdown] id=loop-text
+# In the folded cell, `seated` puts the model on the device and lets somebody begin a text. Below, `made` is such a model, and `made.step()` describes one step, a token for each slot. `with_word` adds a copy, and its `out=` says where the token goes: to `word`, pinned memory for one number. A text is over when the model draws token 0, or at place `last`. Its last token comes as `-1 - token`, so one number tells both the word and whether it was the last.
 
+# %% id=loop
 word = agt.pinned(1, np.int32)  # the host's copy of a token
 
 
@@ -56,10 +59,7 @@ def with_word(made, step):
     """A step, and the copy that tells the host what it said."""
     return agt.zip(step, agt.d2h(made.arrays["token"].borrow(), out=word))
 
-# %% [markdown] id=loop-text
-# In the folded cell, `seated` puts the model on the device and lets somebody begin a text. `made.step()` describes one step, a token for each slot. `with_word` adds a copy, which leaves the token in `word`, an array of the host's with one number. A text's last token comes as `-1 - token`, so one number tells both the word and whether it was the last.
 
-# %% id=loop
 def until_over(one_token):
     """Yield each token as soon as it's there."""
     while True:
@@ -79,7 +79,7 @@ for token in by_python(seated("A GPU", last=14)):
     print(model.vocabulary[token], end="|", flush=True)
 
 # %% [markdown] id=fairy-text
-# It talks like the course, because it was trained until it knew large parts by heart. (It begins with your prompt, which it reads token by token; large models read it at once.) Now ask it for a fairy tale, and change the prompt. The `seed` decides what is drawn. Near a `heat` of 0 that's mostly the likeliest token, and above 1 it gets wild.
+# It talks like the course, because it was trained until it knew large parts by heart. (It begins with your prompt, which it reads token by token; large models read it at once.) Now ask it for a fairy tale, and change the prompt. The `seed` decides what is drawn. Near a `heat` of 0 (others call it *temperature*) that's mostly the likeliest token, and above 1 it gets wild.
 
 # %% id=fairy
 for token in by_python(seated("Once upon a time", last=13, seed=1, heat=0.7)):
@@ -134,11 +134,15 @@ def tokens_of(name, count=1):
     begins = [span.start for span in trace.find("embed")]
     if len(begins) < STEPS:  # a GPU may show a graph as one bar
         return trace
-    before = [s.end for s in trace.device_spans if s.end <= begins[3]]
+    before = [s.end for s in trace if s.end <= begins[3] and s.kind != "call"]
     return trace.between(max(before), max(before) + begins[3 + count] - begins[3]).from_first()
 
 # %% id=python-rung
-rung("Python", lambda made: lambda: list(by_python(made)))
+def described_anew(made):
+    return lambda: list(by_python(made))
+
+
+rung("Python", described_anew)
 launches = [span for span in traces["Python"].device_spans if span.kind == "kernel"]
 print(f"{len(launches) // STEPS} launches and {us['Python']:.0f} µs a token")
 
@@ -207,10 +211,17 @@ check("18-say", say)
 
 # %% id=prepared-rung
 def asked(launch):
-    return lambda: list(until_over(lambda: launch.sync_on(stream)))
+    def one_token():
+        launch.sync_on(stream)
+
+    return lambda: list(until_over(one_token))
 
 
-rung("prepared", lambda made: asked(with_word(made, made.step()).prepare().launch()))
+def prepared(made):
+    return asked(with_word(made, made.step()).prepare().launch())
+
+
+rung("prepared", prepared)
 print(f"By Python {us['Python']:.0f} µs a token, prepared {us['prepared']:.0f}.")
 
 # %% id=18-graph guess within=0.12
@@ -354,13 +365,15 @@ picture = agt.compare_timelines(
     ["fused, a while node", "one kernel"],
     lanes=("host", "streams"),
 )
-reveal("18-talk", verdict, picture, each=us["one kernel"])
+saved = us["one kernel"] - us["fused"]
+facts = {"saved": saved, "captured": once["fused"], "pays": once["fused"] / saved}
+reveal("18-talk", verdict, picture, each=us["one kernel"], **facts)
 
 # %% id=18-talk lesson
 # One bar without a gap, and longer than all of the others with theirs.
 
 # %% id=18-talk told truth=much
-# It takes {each:.0f} µs a token. A block lives on one SM, and an H200 has 132 of them. The step spreads its rows over many. Here a single one reads 2.6 MB of weights for each token, and multiplies all of them. In our model, more than half of the time goes by in sums, in which each addition waits for the one before, and nearly all of the rest in waiting for weights. (The barriers cost next to nothing.) More SMs wouldn't make the sum of one row any quicker. But the block has 16 warps, so each of them sums as many as 32 rows, one after the other, where in a step each has a single one. Gaps are what you see in a timeline, and idle SMs are what you don't.
+# It takes {each:.0f} µs a token. A block lives on one SM, and an H200 has 132 of them. The step spreads its rows over many. Here a single one reads 2.6 MB of weights for each token, and multiplies all of them. In the simulator, more than half of the time goes by in sums, in which each addition waits for the one before, and nearly all of the rest in waiting for weights. (The barriers cost next to nothing.) More SMs wouldn't make the sum of one row any quicker. But the block has 16 warps, so each of them sums as many as 32 rows, one after the other, where in a step each has a single one. Gaps are what you see in a timeline, and idle SMs are what you don't. But one kernel needs no capture. That of the fused steps took {captured:.0f} µs, and they save {saved:.0f} µs a token, so it has paid after {pays:.1f} tokens.
 
 # %% id=talk-check tags=asserts
 if device.simulated:
@@ -387,17 +400,17 @@ agt.compare_timelines(
     ["By Python: one token", "By a graph: four tokens"],
     lanes=("host", "streams"),
     lesson="Above, Python first describes a step, which leaves no bar, and then makes "
-    "26 calls. (Our model spreads the describing over them.) Below, it's a call and a "
-    "wait for each token.",
+    "26 calls. (The simulator spreads the describing over them.) Below, it's a call "
+    "and a wait for each token.",
 )
 
 # %% [markdown] id=h200-token
-# And these are the times without a profiler: medians of 15 runs of 64 tokens by `benchmarks/tokens.py`, on 29 November 2026. This host was slower than the one in the picture, where a token by Python took some 790 µs with a profiler. **Bold** rows depend on the host more than on the GPU: on a third one, ours by Python took 418 µs. PyTorch has the same weights, and says the same texts. Its graph has 64 kernels for a token, and three of them, the attention, take 15 µs each. (Why they do, we don't know, nor why `reduce-overhead`, which captures graphs itself, is slower than a graph captured by hand.)
+# And these are the times without a profiler: medians of 15 runs of 64 tokens by `benchmarks/tokens.py`, on 29 November 2026. Eight of them are our ways, and PyTorch says the same texts with the same weights. **Bold** rows depend on the host more than on the GPU. (Why `reduce-overhead`, which captures graphs itself, is slower than a graph captured by hand, we don't know.)
 #
 # | | µs |
 # |---|---|
 # | **PyTorch, eager** | 1,784 |
-# | **our steps, described anew by Python** | 1,042 |
+# | **our steps, described anew by Python** | 1,042 (another host: 418; the picture's, with a profiler: 783) |
 # | **PyTorch, `torch.compile` with `reduce-overhead`** | 298 |
 # | PyTorch, as a CUDA graph, asked | 174 |
 # | **prepared** | 141 |
@@ -449,7 +462,7 @@ reveal("18-cross", first, draw_crowd)
 # %% id=crowd-check tags=asserts
 assert quickest == ["fused, a while node"] * 2 + ["fused, a while node", "one kernel"]
 assert H200["fused, a while node"][3] > H200["a while node"][3]
-assert round(done[1] - done[0], -1) == 790
+assert round(python.between(*done[:2]).metrics().makespan) == 783
 
 # %% [markdown] id=memory
 # ## A memory that grows
@@ -460,22 +473,25 @@ assert round(done[1] - done[0], -1) == 790
 def draw_kept(tokens=16):
     """What goes through the layers for each token, without a cache and with one."""
     figure, row = plt.subplots(1, 2, figsize=(9, 4), layout="constrained", sharey=True)
+    looks = {}
     for axes, kept in zip(row, (False, True)):
         for now in range(tokens):
             for place in range(now + 1):
                 new = place == now or not kept
                 look = {"fc": "#0072b2"} if new else {"fc": "#d6eaf8", "hatch": "//"}
-                axes.add_patch(plt.Rectangle((place, now), 0.9, 0.9, ec="0.4", lw=0.5, **look))
-        axes.set(xlim=(-0.2, tokens), ylim=(tokens, -0.2), xlabel="place in the text")
+                name = "goes through all layers" if new else "only its key and value are read"
+                one = plt.Rectangle((place - 0.45, now - 0.45), 0.9, 0.9, ec="0.4", lw=0.5, **look)
+                looks[name] = axes.add_patch(one)
+        axes.set(xlim=(-0.7, tokens - 0.3), ylim=(tokens - 0.3, -0.7), xlabel="place in the text")
         axes.set_title("with a cache" if kept else "without")
     row[0].set_ylabel("step")
+    figure.legend(handles=looks.values(), labels=looks, loc="outside lower center", ncols=2)
     shown(
         figure,
         "Two triangles of squares, a row for each step and a square for each token so far. Without "
         "a cache all squares are blue: they go through the layers. With a cache only the last "
         "square of each row is; the others are hatched: their keys and values are read.",
     )
-    print("Blue: goes through all layers. Hatched: only its key and value are read.")
 
 
 draw_kept()
@@ -492,10 +508,10 @@ draw_kept()
 ours, large = (layers * 2 * size * 4 for layers, size in ((model.layers, model.size), (70, 8192)))
 weights = sum(w.nbytes for w in model.weights.values())
 room = 141e9 / large
-reveal("18-kept", f"{room:.0f}", mb=large / 1e6, people=room / 1000)
+reveal("18-kept", f"{room:.0f}", mb=large / 1e6, people=room // 1000)
 
 # %% id=18-kept told truth=30736
-# A single token takes {mb:.1f} MB, more than all the weights of our model. So the GPU is full with {people:.0f} people and a thousand tokens each. That's why engines keep keys and values in fewer bits, and share them where two texts begin alike. And it's why large models have several heads share one key and value (*grouped-query attention*: eight heads in Llama 2 70B, so eight times as many people).
+# A single token takes {mb:.1f} MB, more than all the weights of our model. So the GPU is full with {people:.0f} people and a thousand tokens each. That's why engines keep keys and values in fewer bits, and share them where two texts begin alike. And it's why large models have several heads share one key and value (*grouped-query attention*: in Llama 2 70B, which has 80 layers, eight heads do, so there's room for eight times as many people).
 
 # %% id=memory-check tags=asserts
 assert (model.size, model.layers, ours) == (128, 3, 3072)
@@ -506,9 +522,9 @@ assert sum(now + 1 for now in range(64)) == 2080
 # %% [markdown] id=challenge
 # ## Challenge: six models, six texts
 #
-# Six people come, each with a model of their own, so no step can serve two. `rooms` has the models, with one seat each, and `lasts` says at which place each text ends at the latest: 6, 12, 6, 24, 6 and 12. Return a list of the texts, each with its tokens. (In `told`, `said` has the place of the last one.) Step by step, this takes 20083 µs: get below 1450. Then go on: the course's own answer takes 1018 µs. **Everything counts**, your captures too.
+# Six people come, each with a model of their own, so no step can serve two. `rooms` has the models, with one seat each, and `lasts` says at which place each text ends at the latest: 6, 12, 6, 24, 6 and 12. Return a list of the texts, each with its tokens. (In `told`, `said` has the place of the last one.) Step by step, this takes 20083 µs: get below 1450. Then go on: the course's own answer takes 1006 µs. **Everything counts**, your captures too.
 #
-# These models have two layers, so a step is 18 launches, or 13 fused. Which of the seven ways is best for 6 tokens, and which for 24? (The check tries other lengths, too.)
+# These models have two layers, so a step is 18 launches, or 13 fused. Which of the eight ways in the table of the H200 is best for 6 tokens, and which for 24? (The check tries other lengths, too.)
 
 # %% id=18-challenge starter
 def told(made, stream):

@@ -238,7 +238,7 @@ assert refilled_room.number < batched_room.number
 #
 # Twelve people prove nothing about a real evening, and computing every token for two hundred would take your laptop minutes. But a scheduler only needs to know when a step is over. So the steps of `clock_room` compute nothing, and take as long as the whole model's steps took on an H200. For tokens they hand out numbers that say whose they are: 5040 is visitor 5's, at place 40. Your scheduler can't tell the difference.
 #
-# The people are like those in our benchmark: prompts of 8 to 32 tokens, and answers whose lengths are *geometric*, 60 tokens on average. Most are short, and a few are very long. The model's texts end at 128 tokens, prompt included. So nearly a quarter of our two hundred are cut there, and the mean is 55. Only tokens of answers are counted below, though each token of a prompt takes a step, too.
+# The people are like those in our benchmark: prompts of 8 to 32 tokens, and answers whose lengths are *geometric*, 60 tokens on average. Most are short, and a few are very long. The model's texts end at 128 tokens, prompt included. So more than a fifth of our two hundred are cut there, and the mean is 55. Only tokens of answers are counted below, though each token of a prompt takes a step, too.
 
 # %% id=clock
 continuous = solved("19-refill", serve)  # yours, or the course's until it's accepted
@@ -281,7 +281,7 @@ reveal("19-uniform", round(even, 2), lambda: print(f"{gain:.2f} before, {even:.2
 # %% [markdown] id=waits
 # ### The first word
 #
-# Nobody stares at tokens per second. They stare at an empty box until the first word is there. Now people come in at random, at 60 % of what the room can take with no seat empty. (`visitor.at` is when they come, and `visitor.first` when they hear their first word.)
+# Nobody stares at tokens per second. They stare at an empty box until the first word is there (*time to first token*, TTFT). Now people come in at random, at 60 % of what the room can take with no seat empty. (`visitor.at` is when they come, and `visitor.first` when they hear their first word.)
 
 # %% id=waits-batches
 def waits(serve, load):
@@ -315,7 +315,7 @@ facts |= {"least": each.min(), "longest": each.max()}
 reveal("19-first", round(late, 2), lambda: draw_waits(title, names, beside, alt), **facts)
 
 # %% id=19-first told truth=3.08
-# Most people find a free seat, so what they wait for is mainly their own prompt, which is read a token a step: 32 tokens take {reading:.1f} ms. The same people are {share:.0%} of what batches can take, since many seats are empty there. So there's a line at the door, they wait for the longest text of one batch after another, and it takes {times:.0f} times as long until 95 % have their first token. On the H200, with three evenings of other people, it was {h200:.0f} times. So near its limit a line depends on who happens to come: of our ten evenings, the best had 95 % after {least:.0f} ms, and the worst after {longest:.0f}. (Engines read a prompt in a few large steps, which would move the left curve further left.)
+# Most people find a free seat, so what they wait for is mainly their own prompt, which is read a token a step: 32 tokens take {reading:.1f} ms. The same people are {share:.0%} of what batches can take, since many seats are empty there. So there's a line at the door, they wait for the longest text of one batch after another, and it takes {times:.0f} times as long until 95 % have their first token. On the H200, with three evenings of other people, it was {h200:.0f} times. So near its limit a line depends on who happens to come: of our ten evenings, the best had 95 % after {least:.0f} ms, and the worst after {longest:.0f}. (Engines read a prompt in a few large steps, the *prefill*, which would move the left curve further left.)
 
 # %% [markdown] id=door
 # ## At the door
@@ -498,12 +498,12 @@ class Step:
         return self.tokens.tolist()
 
 # %% [markdown] id=races-text
-# Whoever is one step ahead has two steps under way. On the GPU one still comes after the other, since both are on one stream, so they may share the seats there. The host is the trouble: it writes and reads while they run. vLLM had both kinds of bugs, and repaired them: a buffer on the host [used again](https://github.com/vllm-project/vllm/pull/25279) before its copy was done, and a result [read](https://github.com/vllm-project/vllm/pull/36013) before it had arrived. Here comes one of each. A GPU may hide them for weeks. The simulated device won't.
+# Whoever is one step ahead has two steps under way. On the GPU one still comes after the other, since both are on one stream, so they may share the seats there. The host is the trouble: it writes and reads while they run. vLLM had both kinds of bugs: a buffer on the host [used again](https://github.com/vllm-project/vllm/pull/25279) before its copy was done, and a result [read](https://github.com/vllm-project/vllm/pull/36013) before it had arrived. Here's one of each. A GPU may hide them for weeks. The simulated device won't.
 
 # %% [markdown] id=exercise-early
 # ### Exercise: wait for the right one
 #
-# `talk` has two steps take turns, `rounds` times in all, and returns what each said, a list of lists. It's one step ahead, and reads too early. Repair it, and don't wait for more than you need: while you read one step's tokens, the next should be under way. (`step.over` is the event behind the step's latest launch, and `step.over.synchronize()` waits for it.)
+# `talk` has two steps take turns, `rounds` times, and returns what each said, a list of lists. It's one step ahead, and reads too early. Repair it, and don't wait for more than you need: while you read one step's tokens, the next should be under way. (`step.over` is the event behind the step's latest launch, and `step.over.synchronize()` waits for it.)
 
 # %% id=19-early starter
 def talk(steps, rounds):
@@ -537,7 +537,7 @@ check("19-early", talk)
 # %% [markdown] id=exercise-pair
 # ### Exercise: two steps under way
 #
-# `pair` makes the two steps for a room. It worked as long as one step was over before the next one began. Now two are under way, and somebody's prompt ends up in somebody else's seat, once in a while. Repair it.
+# `pair` makes the two steps for a room. It worked while each step was over before the next one began. Now two are under way. Once in a while somebody who sits down is never let in, or is told the next step's token. Repair it.
 
 # %% id=19-pair starter
 def pair(Step, seats, stream):
@@ -685,7 +685,7 @@ print("told something strange:", ["ABCD"[i] for i in strangers(evening_room.log,
 #
 # Now write it right. At most two steps may be under way. People leave (`visitor.gone`): give their seats away, and tell nobody else what their seat said. Whoever has heard their last token is `visitor.over`. And mind the step after the last: if B's text ends with step 5, you learn it when step 6 is under way, in which B still had a seat. What that seat says in step 6 is for nobody.
 #
-# The check lets two hundred people in, with 20 µs of Python a step. Your score is the µs until all are served. The starter takes 180,975 µs: **get below 120,000**. (Ours takes 115,835, and the GPU alone needs 111,292.)
+# The check lets two hundred people in, and a step takes 15 µs of the host, 60 of the GPU and 20 of Python. Your score is the µs until all are served. The starter takes 180,975 µs: **get below 120,000**. (Ours takes 115,835, and the GPU alone needs 111,292.)
 
 # %% id=19-ahead starter
 def ahead(room):
@@ -737,7 +737,7 @@ check("19-ahead", ahead)
 # %% [markdown] id=whole
 # ### The evening, for real
 #
-# Your scheduler and your door, put together and made sturdy, are in the package as `Conversations`: one step ahead, with a line that can be full and seats that are given away. Three people talk to the whole model, all three layers of it, and it finds its old self again:
+# Your scheduler and your door, put together and made sturdy, are in the package as `Conversations`: one step ahead, with a line that can be full and seats that are given away. Three people talk to the whole model, all three layers, and it finds its old self again:
 
 # %% id=whole-run
 async def listen(engine, question, heard):

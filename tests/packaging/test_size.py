@@ -20,9 +20,9 @@ WHOLE = {
     "asyncgpu_tutor": 23_991,
     "asyncgpu_course": 12_130,
     "simgpu": 29_090,
-    "tests": 35_131,
-    "course": 47_100,
-    "tools": 7_836,
+    "tests": 35_150,
+    "course": 47_130,
+    "tools": 7_840,
     "benchmarks": 9_185,
 }
 JAVASCRIPT = 700

@@ -443,11 +443,11 @@ def small(n, a, b, c):
 # %% id=20b-challenge explanation
 # With tiles of 32 x 32 there are 64 blocks, and half of the SMs have nothing to do. (A real H200 took 9.4 µs for the kernel above, 6.9 with tiles of 16 x 16, 6.3 with the deeper ones of our answer, and 5.6 with two of each, used in turns. The model says 11.4, 6.7, 5.6 and 6.1.) No rung is the best one for every size. That's why a library has hundreds of kernels, and a table that says which to take.
 
-# %% id=parts
-parts(small)
-
 # %% id=20b-challenge-check
 check("20b-challenge", small)
+
+# %% id=parts
+parts(small)
 
 # %% [markdown] id=key-points
 # ## Key points

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import repeat
 
 from simgpu.cuda_c import Counts
 from simgpu.queues import ResourceDemand
@@ -96,7 +97,10 @@ def kernel_time(spec: DeviceSpec, counts: Counts, threads: int, shared_bytes: in
     share = most / max(counts.blocks, 1)
     beside, warps = min(most, slots // spec.sms), -(-threads // 32)
     resident = beside * warps / SCHEDULERS
-    work, waits = _work(spec, counts, resident), chain_waits(spec, counts, waves)
+    # Clocks of the longest warp, for its own arithmetic and shared memory if nobody else is there.
+    alone = counts.chain_busy * max(1.0, min(spec.unit_clocks, resident))
+    work = max(alone, counts.chain_fused * FUSED_OF_A_WARP, counts.chain_latency)
+    waits = chain_waits(spec, counts, waves)
     chain = work + waits
     clocks = {
         "latency": chain,
@@ -148,13 +152,7 @@ def kernel_time(spec: DeviceSpec, counts: Counts, threads: int, shared_bytes: in
 
 def _norm(spec: DeviceSpec, *parts: float) -> float:
     """The time of what overlaps as well as `DeviceSpec.overlap` says."""
-    return sum(part**spec.overlap for part in parts) ** (1 / spec.overlap)
-
-
-def _work(spec: DeviceSpec, counts: Counts, resident: float) -> float:
-    """Clocks of the longest warp for its own arithmetic and shared memory, if nobody else is there."""
-    busy = counts.chain_busy * max(1.0, min(spec.unit_clocks, resident))
-    return max(busy, counts.chain_fused * FUSED_OF_A_WARP, counts.chain_latency)
+    return sum(map(pow, parts, repeat(spec.overlap))) ** (1 / spec.overlap)
 
 
 def round_clocks(spec: DeviceSpec, counts: Counts) -> float:
@@ -173,7 +171,7 @@ def chain_waits(spec: DeviceSpec, counts: Counts, waves: int) -> float:
     per_warp, rounds = 1 / max(counts.warps, 1), counts.chain_load_rounds
     return (
         min(rounds, 1) * spec.first_load_clocks
-        + max(rounds - 1, 0) * round_clocks(spec, counts)
+        + ((rounds - 1) * round_clocks(spec, counts) if rounds > 1 else 0.0)
         + counts.shared_atomic_passes * per_warp * spec.shared_atomic_clocks
         + counts.barriers / max(counts.blocks, 1) * spec.barrier_clocks
         + counts.chain_hot / max(waves, 1)

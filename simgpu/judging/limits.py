@@ -32,7 +32,8 @@ def within_limits(file: Path, seconds: float, megabytes: int) -> Generator[None]
     reserve, undo = bytearray(1 << 20), limit_this_process(megabytes)
     try:
         if rings:
-            signal.setitimer(signal.ITIMER_REAL, seconds)
+            # And again, since what is raised in a __del__ or in a callback of the garbage collector is lost.
+            signal.setitimer(signal.ITIMER_REAL, seconds, 0.5)
         yield
     except _OutOfTime:
         text = f"{file.name}: not finished within {seconds:g} s (--seconds gives it more)"

@@ -20,7 +20,7 @@ WHOLE = {
     "asyncgpu_tutor": 23_991,
     "asyncgpu_course": 12_130,
     "simgpu": 29_090,
-    "tests": 35_150,
+    "tests": 35_200,
     "course": 47_130,
     "tools": 7_840,
     "benchmarks": 9_185,

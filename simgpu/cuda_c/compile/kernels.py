@@ -81,14 +81,9 @@ def lower(
         c.fail(function.at, text)
     with c.scoped() as names:
         sequence(c, function.body.body)
-        for (
-            local
-        ) in names.names.values():  # of the whole body: within a part, others may change it later
-            if (
-                isinstance(local, Variable)
-                and isinstance(local.type, Pointer)
-                and local.type.restrict
-            ):
+        # Those of the whole body alone: within a part of it, others may lead there later.
+        for local in (it for it in names.names.values() if isinstance(it, Variable)):
+            if isinstance(local.type, Pointer) and local.type.restrict:
                 local.origin.note("restrict")
     read = [v.origin.root() for v in parameters if isinstance(v.type, Pointer) and v.type.const]
     for origin, at in c.aims.recast:

@@ -22,7 +22,7 @@ WHOLE = {
     "simgpu": 29_090,
     "tests": 35_200,
     "course": 47_130,
-    "tools": 7_840,
+    "tools": 7_810,
     "benchmarks": 9_185,
 }
 JAVASCRIPT = 700

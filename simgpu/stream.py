@@ -142,9 +142,6 @@ class Stream:
         log = self.device.recorder
         return log.heads(self.number) if log else ()
 
-    def reuse(self, event: object) -> None:
-        """A simulated event costs nothing to make."""
-
     @exclusive
     def wait_event(self, event: object) -> None:
         """Hold back work enqueued from now on until `event`."""

@@ -134,9 +134,6 @@ class Stream(Protocol):
         """An event behind all work enqueued so far."""
         ...
 
-    def reuse(self, event: Event) -> None:
-        """Nobody asks for this event of the stream any more: `record` may give it out again."""
-
     def wait_event(self, event: Event) -> None:
         """Hold back work enqueued from now on until `event`; the host does not wait."""
 

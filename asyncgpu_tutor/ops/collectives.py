@@ -321,7 +321,6 @@ class Group:
                 branch = context.on(self._streams[device])
                 branch.stream.wait_event(fork)
             branches.append(branch)
-        context.stream.reuse(fork)
         return branches
 
     def _enqueue_parts(self, calls: Sequence[tuple[CollectiveCall, ExecutionContext]]) -> None:
@@ -398,9 +397,7 @@ def _capturable(what: str, context: ExecutionContext, several: bool) -> None:
 
 def _join(context: ExecutionContext, branches: Sequence[ExecutionContext]) -> None:
     for stream in [b.stream for b in branches if b.stream is not context.stream]:
-        join = stream.record()
-        context.stream.wait_event(join)
-        stream.reuse(join)
+        context.stream.wait_event(stream.record())
 
 
 def _itself(array: DeviceArray, _: ExecutionContext) -> DeviceArray:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, Protocol, TypeVar, overload
 
-from asyncgpu_tutor.devices.protocol import Device, Event, Stream
+from asyncgpu_tutor.devices.protocol import Device, Event
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.ops.operation import DeviceOp, as_op, evaluate
 from asyncgpu_tutor.run.context import ExecutionContext
@@ -93,7 +93,7 @@ def _in_order(context: ExecutionContext, arms: tuple[DeviceOp[Any], ...]) -> tup
 def _side_by_side(context: ExecutionContext, arms: tuple[DeviceOp[Any], ...]) -> tuple[Any, ...]:
     """Each on a stream of its own: fork and join by events."""
     fork = context.stream.record()
-    joins: list[tuple[Stream, Event]] = []
+    joins: list[Event] = []
     results: list[Any] = []
     # An arm has a stream on which no arm beside it runs, nor any arm inside of those, if the policy has one.
     # A stream that it branched off from will do: what is there is over, or waits for the arms.
@@ -114,7 +114,7 @@ def _side_by_side(context: ExecutionContext, arms: tuple[DeviceOp[Any], ...]) ->
                 results.append(evaluate(arm, branch))
             finally:
                 if stream is not context.stream:
-                    joins.append((stream, stream.record()))
+                    joins.append(stream.record())
                 if before is not None:
                     device.restore(before)
             run.beside |= {*run.arms[begun:]}
@@ -122,10 +122,8 @@ def _side_by_side(context: ExecutionContext, arms: tuple[DeviceOp[Any], ...]) ->
         run.beside, run.blocking = outer
         # Also where an arm could not be submitted: what the others do has to end before the
         # operation counts as complete.
-        for stream, join in joins:
+        for join in joins:
             context.stream.wait_event(join)
-            stream.reuse(join)
-        context.stream.reuse(fork)
     return tuple(results)
 
 

@@ -89,9 +89,6 @@ class CaptureStream:
         self.capture.add("record", (event.number,), self)
         return event
 
-    def reuse(self, event: protocol.Event) -> None:
-        """An event of a capture is a number, and costs nothing."""
-
     def wait_event(self, event: protocol.Event) -> None:
         """Put everything that is captured here from now on after `event`."""
         if not isinstance(event, CaptureEvent):

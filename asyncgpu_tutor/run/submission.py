@@ -59,10 +59,6 @@ class Submission(Run, Generic[T]):
     settled = False  # whether somebody has seen it complete
     forsaken = False  # whether nobody will ask how it went
 
-    def __del__(self) -> None:
-        if self.event is not None:
-            self.stream.reuse(self.event)
-
     def renew(self) -> None:
         """It is settled, and about to be enqueued again, by who runs the same on one stream over and over.
 
@@ -86,9 +82,7 @@ class Submission(Run, Generic[T]):
         self.operations.clear()
         (_forsaken if self.forsaken else _asked).pop(self.op, None)
         if not asked:
-            event, self.event = self.event, None
-            if event is not None:
-                self.stream.reuse(event)
+            self.event = None
 
     def give_way(self) -> None:
         """A later run on its stream keeps alive all that it keeps, so nobody need look at this one."""

@@ -108,21 +108,6 @@ def test_prepared_arms_do_not_wait_for_each_other_when_streams_change(device: De
     assert not {span.id for span in fills} & {i for span in fills for i in span.after}
 
 
-def test_overlap_gives_each_event_back(sim: Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    kind, made, back = type(agt.create_stream()), list[object](), list[object]()
-    record = kind.record
-
-    def noting(stream: Stream) -> object:
-        made.append(event := record(stream))
-        return event
-
-    monkeypatch.setattr(kind, "record", noting)
-    monkeypatch.setattr(kind, "reuse", lambda stream, event: back.append(event))
-    agt.overlap(agt.ones(4), agt.ones(4)).sync()
-    assert len(made) == 4  # where they part, the end of each arm, and the end of the whole
-    assert {id(event) for event in made} == {id(event) for event in back}
-
-
 def test_arms_of_overlap_run_at_once_on_the_simulated_device(sim: Device) -> None:
     # This kernel outlasts the launch of the next one, so that there is something to overlap with.
     def slow() -> agt.DeviceOp[agt.DeviceArray]:

@@ -29,6 +29,7 @@ from asyncgpu_tutor.devices.cuda.prepared_and_graphs import CupyReplay
 from asyncgpu_tutor.devices.cuda.stream import (
     CupyEvent,
     CupyStream,
+    Front,
     event_handle,
     ordinal_of,
     stream_handle,
@@ -163,7 +164,7 @@ class CupyDevice:
         self._blocks: defaultdict[int, list[Any]] = defaultdict(list)  # free ones, by size
         # Blocks that nobody holds any more, and that other libraries may still work on.
         self.lent: deque[tuple[Any, list[Any], Any, list[CupyEvent]]] = deque()
-        self.free_events: list[CupyEvent] = []
+        self.free_events: list[int] = []  # handles, see `CupyEvent`
         self._reached: set[int] = set()  # devices that were asked for a direct way
         self._functions: dict[tuple[str, str, bool], CupyFunction] = {}
         self._asked: tuple[Look, ...] = ()  # by kernels: see `Device.may_be_asked`
@@ -203,7 +204,7 @@ class CupyDevice:
         await loop_ways().sleep(us * 1e-6)
 
     @contextmanager
-    def waiting(self, name: str, behind: CupyEvent | CupyStream | None = None) -> Generator[None]:
+    def waiting(self, name: str, behind: Front | CupyStream | None = None) -> Generator[None]:
         """A stretch of time in which the host is blocked, by what lies before an event or on a stream."""
         start = time.perf_counter()
         try:
@@ -216,7 +217,6 @@ class CupyDevice:
         """Call `wake` after `event`; see `Device.watch`."""
         if not isinstance(event, CupyEvent):
             raise DeviceMismatchError(f"{event!r} is not a CUDA event")
-        event.watched = True
         try:
             event.stream.watcher.watch(event, wake)
         except Exception as error:  # noqa: BLE001 - whoever waits has to hear of it, whatever it is
@@ -274,9 +274,7 @@ class CupyDevice:
                 raise CaptureError(
                     f"{foreign!r} is capturing, and nothing runs in a capture: await the stream of a replay"
                 )
-        event = stream.record()
-        event.watched = True  # others have it, so it isn't recorded again
-        return event
+        return stream.record()
 
     def _stream(self, stream: Any, lasts: bool = True) -> CupyStream:
         with self._lock:
@@ -328,7 +326,6 @@ class CupyDevice:
                 events = [each.record() for each in readers]
             if events and all(event.done for event in events):
                 home.append(block)
-                self.free_events += events
             else:
                 self.lent.append((block, home, readers, events))
 
@@ -569,7 +566,7 @@ class CupyDevice:
         kind: SpanKind,
         name: str,
         start: float,
-        behind: CupyEvent | CupyStream | None = None,
+        behind: Front | CupyStream | None = None,
     ) -> None:
         """Write down what the host has done since `start`, if it is recorded; see `Journal.host`."""
         journal = self.journal

@@ -25,7 +25,7 @@ from asyncgpu_tutor.traces.spans import SpanKind, SpanLog, call_name
 from asyncgpu_tutor.traces.spans.tag import current_operation, current_tag
 
 if TYPE_CHECKING:
-    from asyncgpu_tutor.devices.cuda.stream import CupyEvent, CupyStream
+    from asyncgpu_tutor.devices.cuda.stream import CupyEvent, CupyStream, Front
 
 Detail = Mapping[str, object] | None  # what there is to say of a call
 AnyRecorder = EventRecorder | CuptiRecorder
@@ -93,7 +93,7 @@ class Journal:
         kind: SpanKind,
         name: str,
         start: float,
-        behind: CupyEvent | CupyStream | None = None,
+        behind: Front | CupyStream | None = None,
         detail: Detail = None,
     ) -> None:
         """Note a call or a wait of the host since `start`, in s of `perf_counter`."""
@@ -106,7 +106,7 @@ class Journal:
         start = perf_counter()
         runtime.eventRecord(event.ptr, stream.ptr)
         self._event_call("record", start, {"stream": stream.number})
-        self._entries.append(((), self._recorded, event, stream.number))
+        self._entries.append(((), self._recorded, event.front, stream.number))
 
     def wait(self, stream: CupyStream, event: CupyEvent) -> None:
         """Have what comes next on the stream wait for an event."""
@@ -115,7 +115,7 @@ class Journal:
         told = {"stream": stream.number, "event_of": event.stream.number}
         self._event_call("wait_event", start, told)
         if event.stream.device is stream.device:
-            self._entries.append(((), self._waited, stream.number, event))
+            self._entries.append(((), self._waited, stream.number, event.front))
 
     def _event_call(self, name: str, start: float, detail: Mapping[str, object]) -> None:
         # Those of a submission are no calls that the program has made.
@@ -164,7 +164,7 @@ class Journal:
         told: tuple[int | None, str],
         start: float,
         end: float,
-        behind: CupyEvent | CupyStream | None,
+        behind: Front | CupyStream | None,
         detail: Detail,
     ) -> None:
         log = self.recorder.log
@@ -173,11 +173,11 @@ class Journal:
         draft = log.draft(kind, name, None, op=op, label=label, waits_for=heads, detail=detail)
         self.recorder.add_host(draft, start * 1e6, end * 1e6)
 
-    def _recorded(self, event: CupyEvent, number: int) -> None:
-        event.heads = self.recorder.log.heads(number)
+    def _recorded(self, front: Front, number: int) -> None:
+        front.heads = self.recorder.log.heads(number)
 
-    def _waited(self, number: int, event: CupyEvent) -> None:
-        self.recorder.log.wait(number, event.heads)
+    def _waited(self, number: int, front: Front) -> None:
+        self.recorder.log.wait(number, front.heads)
 
 
 def call_together(

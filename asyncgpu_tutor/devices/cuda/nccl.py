@@ -276,9 +276,7 @@ class _NcclMeeting:
 def _follow(stream: CupyStream, other: CupyStream) -> None:
     """Put what comes on a stream behind all that is on another one by now."""
     if stream is not other:
-        event = other.record()
-        stream.wait_event(event)
-        other.reuse(event)
+        stream.wait_event(other.record())
 
 
 @cache  # NumPy works out a name anew each time

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import sys
-from gc import is_finalized
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-import cupy
 from cupy.cuda import runtime
 
 from asyncgpu_tutor.devices.cuda.guard import CUDA_ERRORS, from_cuda_error
@@ -21,24 +19,44 @@ if TYPE_CHECKING:
     from asyncgpu_tutor.devices.cuda.device import CupyDevice
 
 NOT_READY = 600  # cudaErrorNotReady
+WITHOUT_TIMES = 2  # cudaEventDisableTiming
 LEGACY = 1  # cudaStreamLegacy, which is the stream 0
 LEAST_ADDRESS = 4096  # no handle of a stream lies below it but those of the default streams
 
 
-class CupyEvent:
-    """A point in the work of a CUDA stream."""
+class Front:
+    """The spans in front of an event, once a recording is read. The recording keeps it, and not the event."""
 
-    def __init__(self, stream: CupyStream) -> None:
-        self.stream = stream
-        self.heads: tuple[int, ...] = ()  # the spans in front of it, once a recording is read
-        self.watched = False  # by a thread, so that it cannot be recorded again for other work
-        self.ticket = sys.maxsize  # see `CupyStream.passed`
-        self._event: Any = cupy.cuda.Event(disable_timing=True)  # destroys it when this goes
-        self.ptr: int = self._event.ptr
+    heads: tuple[int, ...] = ()
 
     def heads_in(self, log: SpanLog) -> tuple[int, ...]:
         """The spans in front of it."""
         return self.heads
+
+
+class CupyEvent:
+    """A point in the work of a CUDA stream.
+
+    To make an event takes the driver longer than to record it. So with the last who had one its handle goes
+    back to the device, and is recorded again for another. CuPy's events don't fit: they destroy theirs.
+    """
+
+    ptr = 0
+
+    def __init__(self, stream: CupyStream) -> None:
+        self.stream = stream
+        self.front = Front()
+        self.ticket = sys.maxsize  # see `CupyStream.passed`
+        self._home = stream.device.free_events
+        try:  # not "if self._home": another thread may take the last one in between
+            self.ptr = self._home.pop()
+        except IndexError:
+            with stream.device.active():
+                self.ptr = int(runtime.eventCreateWithFlags(WITHOUT_TIMES))
+
+    def __del__(self) -> None:
+        if self.ptr:
+            self._home.append(self.ptr)
 
     @property
     def done(self) -> bool:
@@ -64,7 +82,7 @@ class CupyEvent:
             if device.journal is None:
                 runtime.eventSynchronize(self.ptr)
                 return
-            with device.waiting("synchronize event", self):
+            with device.waiting("synchronize event", self.front):
                 runtime.eventSynchronize(self.ptr)
         except CUDA_ERRORS as error:
             raise from_cuda_error(error, "waiting for an event") from error
@@ -130,17 +148,9 @@ class CupyStream:
 
     def record(self) -> CupyEvent:
         """An event behind all work enqueued so far."""
-        free, journal = self.device.free_events, self.device.journal
+        journal = self.device.journal
         try:
-            try:  # not "if free": another thread may take the last one in between
-                # One that the garbage collector found in a cycle with its run came back, but was destroyed.
-                while is_finalized((event := free.pop())._event):
-                    pass
-            except IndexError:
-                with self.device.active():
-                    event = CupyEvent(self)
-            event.stream = self
-            event.heads = ()
+            event = CupyEvent(self)
             if journal is None:
                 runtime.eventRecord(event.ptr, self.ptr)
             else:
@@ -149,12 +159,6 @@ class CupyStream:
             raise from_cuda_error(error, "recording an event") from error
         event.ticket = next(self._tickets)
         return event
-
-    def reuse(self, event: Event) -> None:
-        """Making an event takes longer than recording it."""
-        mine: Any = event  # the end of a process has no name left by which to ask for its type
-        if not mine.watched:
-            self.device.free_events.append(mine)
 
     def wait_event(self, event: Event) -> None:
         """Hold back work enqueued from now on until `event`."""

@@ -17,7 +17,7 @@ from simgpu import errors as theirs
 # What an adapter adds by itself, so that nothing of simgpu is in it; and what fails never.
 OWN = {
     "activate", "restore", "adopt_stream", "adopt_array", "until_waited_for", "answering", "sleep",
-    "export", "note_answers", "apart", "start_log", "stop_log", "create_stream", "is_pinned", "now", "reuse",
+    "export", "note_answers", "apart", "start_log", "stop_log", "create_stream", "is_pinned", "now",
     "may_be_asked",
     "watch",  # by itself
 }  # fmt: skip

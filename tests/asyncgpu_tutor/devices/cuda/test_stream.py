@@ -60,15 +60,15 @@ def test_an_event_behind_the_wait_is_asked_for(stream: Any, asked: list[int]) ->
     assert asked == [late.ptr, other.ptr]
 
 
-def test_an_event_that_is_recorded_again_counts_from_there(stream: Any, asked: list[int]) -> None:
-    event = stream.record()
-    stream.synchronize()
+def test_a_handle_that_is_recorded_again_counts_from_there(stream: Any, asked: list[int]) -> None:
+    gc.collect()
     stream.device.free_events.clear()
-    stream.reuse(event)
+    handle = stream.record().ptr
+    stream.synchronize()
     again = stream.device.create_stream().record()
-    assert again is event
+    assert again.ptr == handle
     assert again.done in (True, False)
-    assert asked == [event.ptr]
+    assert asked == [handle]
 
 
 def test_a_failed_wait(stream: Any, asked: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,17 +87,43 @@ def test_a_failed_wait(stream: Any, asked: list[int], monkeypatch: pytest.Monkey
     assert asked == [event.ptr]
 
 
-def test_an_event_that_went_in_a_cycle_with_its_run_is_not_recorded_again(stream: Any) -> None:
+def test_events_that_went_in_a_cycle_with_their_runs_leave_their_handles(stream: Any) -> None:
     gc.collect()
     stream.device.free_events.clear()
+    handles = set[int]()
     for _ in range(3):
         run: Submission[None] = Submission("a run", stream)
-        run.event = stream.record()
+        run.event = event = stream.record()
         run.keep.append(run)  # as the traceback of an error holds its frames
-    del run
+        handles.add(event.ptr)
+        del run, event
     gc.collect()
-    assert len(stream.device.free_events) == 3
-    stream.record()  # the stand-in refuses an event that was destroyed
+    assert handles == {*stream.device.free_events}
+    kept = [stream.record() for _ in range(4)]
+    assert {event.ptr for event in kept} > handles
+    assert stream.device.free_events == []
+
+
+def test_an_event_that_somebody_has_is_nobody_elses(stream: Any) -> None:
+    mine = stream.record()
+    others = [stream.record() for _ in range(3)]
+    assert len({mine.ptr, *(event.ptr for event in others)}) == 4
+
+
+def test_an_event_that_could_not_be_made_leaves_nothing(
+    stream: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from asyncgpu_tutor.devices.cuda import stream as module
+
+    def fails(_: int) -> int:
+        raise module.runtime.CUDARuntimeError(2)  # cudaErrorMemoryAllocation
+
+    gc.collect()
+    stream.device.free_events.clear()
+    monkeypatch.setattr(module.runtime, "eventCreateWithFlags", fails, raising=False)
+    with pytest.raises(DeviceError, match="recording an event"):
+        stream.record()
+    gc.collect()
     assert stream.device.free_events == []
 
 

@@ -9,6 +9,7 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.errors import DeviceError
+from asyncgpu_tutor.run import submission
 from asyncgpu_tutor.run.submission import Submission
 
 from . import host_cupy
@@ -128,8 +129,11 @@ def test_an_event_that_could_not_be_made_leaves_nothing(
 
 
 def test_a_graph_that_is_launched_again_and_again_asks_for_no_event_and_makes_none(
-    stream: Any, asked: list[int]
+    stream: Any, asked: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # What other tests have left on simulated devices, which come no further by themselves, is no part of it.
+    monkeypatch.setattr(submission, "_forsaken", {})
+    monkeypatch.setattr(submission, "_asked", {})
     x, out = agt.zeros(1000).sync(), agt.pinned(1000)
     agt.synchronize()
     graph = agt.d2h(x.borrow(), out=out).graph_on(stream)

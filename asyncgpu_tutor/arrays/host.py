@@ -130,11 +130,6 @@ class Lent:
     run is found once, at the capture: handles to host arrays, each of which asks its own run whether it is
     over, and lists and dicts, which belong to their receiver. All runs share the rest. Looking at each entry
     in each run took 0.58 us an entry (H200, 2026-11-28), and the driver's launch of a graph takes 1.5.
-
-    Attributes
-    ----------
-    early : bool
-        Whether it can be delivered before the run is over, since receivers get no container of their own.
     """
 
     __slots__ = ("_anew", "_data", "_data_anew", "_handles", "early")
@@ -144,6 +139,7 @@ class Lent:
         self._anew = _maker(handles)
         self._data = buffers(handles)
         self._data_anew = _maker(self._data)
+        # Whether it can be delivered before the run is over: receivers get no container of their own.
         self.early = self._data_anew is None
 
     def handles_of(self, writer: Writer) -> Any:

@@ -36,7 +36,17 @@ def word(said: int) -> int:
 
 
 _FILE = Path(__file__).with_name("language.npz")
-_NAMES: Final = ("tokens", "places", "gain_1", "qkv", "out", "gain_2", "wide", "narrow", "gain")
+WEIGHT_NAMES: Final = (
+    "tokens",
+    "places",
+    "gain_1",
+    "qkv",
+    "out",
+    "gain_2",
+    "wide",
+    "narrow",
+    "gain",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +129,7 @@ def load_language_model() -> LanguageModel:
     with np.load(_FILE, allow_pickle=False) as stored:
         return LanguageModel(
             tuple(stored["vocabulary"].tolist()),
-            {name: _floats(stored[name], stored.get(f"{name}_scale")) for name in _NAMES},
+            {name: _floats(stored[name], stored.get(f"{name}_scale")) for name in WEIGHT_NAMES},
             int(stored["heads"]),
             stored["curve"],
         )
@@ -157,7 +167,7 @@ def _floats(numbers: npt.NDArray[np.generic], scale: npt.NDArray[np.generic] | N
 def save_language_model(model: LanguageModel, file: Path = _FILE) -> None:
     """Store it: a byte for each weight of a matrix, and a scale for each of its rows."""
     stored: dict[str, npt.NDArray[np.generic]] = {}
-    for name in _NAMES:
+    for name in WEIGHT_NAMES:
         weights = model.weights[name]
         if name.startswith("gain"):
             stored[name] = weights.astype(np.float16)

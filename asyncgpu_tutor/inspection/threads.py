@@ -25,7 +25,7 @@ from asyncgpu_tutor.kernels.launching import configuration
 from asyncgpu_tutor.ops.array_operations import d2h
 from asyncgpu_tutor.traces.live import show
 from asyncgpu_tutor.traces.pictures.scene import fitting, text_width
-from asyncgpu_tutor.traces.pictures.svg import framed
+from asyncgpu_tutor.traces.pictures.svg import framed, told_below
 from asyncgpu_tutor.traces.spans.vocabulary import count
 
 _WIDTH, _TALL, _ROOM = 760, 330, 130  # pixels: the picture; the grid, and an array, at most
@@ -118,9 +118,7 @@ class Threads:
         return self._framed(ground + self._over(number) + self._numbers(), height, told)
 
     def _repr_html_(self) -> str:
-        fold = f"<details><summary>In words</summary>{escape(self.words)}</details>"
-        told = f"<p><em>{escape(self.lesson)}</em></p>" if self.lesson else ""
-        return "".join(map(self.svg, self._telling())) + told + fold
+        return told_below("".join(map(self.svg, self._telling())), self.lesson, self.words)
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
         return show(self._view, html=self._repr_html_(), text=repr(self))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 from asyncgpu_tutor.devices.fresh_errors import freshly
@@ -19,7 +18,7 @@ from asyncgpu_tutor.kernels import Kernel
 from asyncgpu_tutor.kernels.launching import Size, configuration
 from asyncgpu_tutor.run.current import current_device
 from asyncgpu_tutor.traces.pictures.scene import text_width, ticks
-from asyncgpu_tutor.traces.pictures.svg import framed, painted
+from asyncgpu_tutor.traces.pictures.svg import framed, painted, told_below
 from asyncgpu_tutor.traces.spans import SpanKind
 from asyncgpu_tutor.traces.spans.vocabulary import clock_words, count
 
@@ -130,10 +129,7 @@ class Warps:
         return seen
 
     def _repr_html_(self) -> str:
-        told = f"<p><em>{escape(self.lesson)}</em></p>" if self.lesson else ""
-        return (
-            f"{self.svg()}{told}<details><summary>In words</summary>{escape(self.words)}</details>"
-        )
+        return told_below(self.svg(), self.lesson, self.words)
 
 
 def _box(look: str, x: float, y: float, wide: float, tall: float) -> str:

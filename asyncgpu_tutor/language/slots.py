@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.data import LanguageModel
+from asyncgpu_tutor.data.language import WEIGHT_NAMES
 from asyncgpu_tutor.errors import ArrayShapeError, UsageError
 
 _SOURCES = [Path(__file__).with_name(name) for name in ("kernels.cu", "talk.cu")]
@@ -45,18 +46,10 @@ def slots(model: LanguageModel, count: int) -> agt.DeviceOp[Slots]:
     if not isinstance(count, int) or count < 1:  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
         raise UsageError(f"a model has one slot or more, and got {count!r}")
     size, places = model.size, (count, model.context)
-    keys = model.layers, count, model.context * size
-    shapes: dict[str, tuple[int, ...]] = {
-        "x": (count, size),
-        "y": (count, size),
-        "qkv": (count, 3 * size),
-    }
-    shapes |= {
-        "wide": (count, 4 * size),
-        "logits": (count, len(model.vocabulary)),
-        "chance": places,
-    }
-    shapes |= {"heat": (count,), "keys": keys, "values": keys}
+    keys, words = (model.layers, count, model.context * size), len(model.vocabulary)
+    rows = {"x": size, "y": size, "qkv": 3 * size, "wide": 4 * size, "logits": words}
+    shapes: dict[str, tuple[int, ...]] = {name: (count, length) for name, length in rows.items()}
+    shapes |= {"chance": places, "heat": (count,), "keys": keys, "values": keys}
     whole = {"prompt": places, "text": places, "news": (count, _BEFORE_PROMPT + model.context)}
     whole |= {"token": (count,), "said": (count,), "last": (count,), "going": (1,), "queue": (1,)}
     made = {f"weights of {name}": agt.h2d(agt.pin(w), name) for name, w in model.weights.items()}
@@ -81,8 +74,7 @@ class Slots:
         Weights (those of the last layer are ``weights of logits``, apart from the tokens', so that they can
         be trained alone), what a step writes on its way, and what is known of each seat: ``length`` (the
         place of the token that is read now, -1 in a free seat), ``token``, ``text``, ``said`` (the last
-        place), ``last``,
-        ``prompt``, ``heat`` and ``chance``; and ``going``, the number of seats that are taken.
+        place), ``last``, ``prompt``, ``heat`` and ``chance``; and ``going``, the number of taken seats.
     """
 
     def __init__(
@@ -127,19 +119,7 @@ class Slots:
 
         With fewer `blocks` than slots, a block that is done takes the next slot.
         """
-        names = (
-            "tokens",
-            "places",
-            "gain_1",
-            "qkv",
-            "out",
-            "gain_2",
-            "wide",
-            "narrow",
-            "gain",
-            "logits",
-        )
-        weights = [f"weights of {name}" for name in names]
+        weights = [f"weights of {name}" for name in (*WEIGHT_NAMES, "logits")]
         seats = "keys", "values", "heat", "chance", "prompt", "last", "text", "token", "length"
         given = self.model.layers, self.count, *weights, *seats, "said", "going", "queue"
         blocks = self.count if blocks is None else blocks

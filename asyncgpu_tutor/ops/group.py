@@ -194,14 +194,7 @@ def _overlap(*ops: DeviceOp[Any]) -> DeviceOp[Any]:
 
     The policy is asked for one stream for each arm; an arm that is ``.on(device)`` asks that device's. The
     arms start after what precedes them, and what follows waits for all of them, by events; the host waits for
-    nothing.
-
-    Raises
-    ------
-    UsageError
-        If there is no operation.
-    NotAnOperationError
-        If one of them is none.
+    nothing. Errors are as for `zip`.
     """
     return _Group("overlap", ops, _side_by_side)
 

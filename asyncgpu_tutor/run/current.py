@@ -351,17 +351,9 @@ def using(
 
 
 def adopt_stream(stream: object, device: Device | None = None) -> Stream:
-    """Our view of a stream: one of ours, or a `cupy.cuda.Stream`.
+    """Our view of a stream: one of ours, or a `cupy.cuda.Stream`; `DeviceMismatchError` if nobody knows it.
 
-    Parameters
-    ----------
-    device : Device, optional
-        The one that it should belong to; by default any that is in use, the current one first.
-
-    Raises
-    ------
-    DeviceMismatchError
-        If none of them knows it.
+    It has to be the `device`'s, or by default that of any device in use, the current one first.
     """
     known: Any = stream
     if type(stream) in own_streams and (device is None or known.device is device):

@@ -126,10 +126,9 @@ class Files:
 
     def close(self) -> None:
         """Close all of them."""
-        while self._open:
-            self._open.popitem()[1].close()
-        while self._named:
-            self._named.popitem()[1].close()
+        for opened in (self._open, self._named):
+            while opened:
+                opened.popitem()[1].close()
 
     def _number(self, opened: FileIO | Connection) -> int:
         if len(self._named) >= MOST_OPEN:
@@ -173,10 +172,7 @@ def _refused() -> Generator[None]:
         yield
     except OSError as error:
         raise CallRefusedError(max(error.errno or 0, 0) or EINVAL) from error  # no name: -2
-    except (
-        ValueError,
-        OverflowError,
-    ) as error:  # a name, a port or a place in a file that can be none
+    except (ValueError, OverflowError) as error:  # a name, port or place in a file that can be none
         raise CallRefusedError(EINVAL) from error
     except RuntimeError as error:  # of asyncio: two calls wait for bytes of one connection
         raise CallRefusedError(EBUSY) from error

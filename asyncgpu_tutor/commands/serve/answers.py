@@ -38,10 +38,7 @@ def error_response(error: ApiError) -> JSONResponse:
 class Answer:
     """The answer to a question, from the engine to the client; an application of ASGI.
 
-    Raises
-    ------
-    ApiError
-        If the engine can't say such a text.
+    `ApiError` if the engine can't say such a text.
     """
 
     def __init__(

@@ -38,20 +38,11 @@ _FROM_HERE = (
 )
 
 
-def application(
-    engine: Conversations,
-    *,
-    most_s: float = 60.0,
-    hosts: tuple[str, ...] = ("127.0.0.1", "localhost"),
-) -> Starlette:
+def application(engine: Conversations, *, most_s: float, hosts: tuple[str, ...]) -> Starlette:
     """An application of ASGI around an engine, which it opens when it starts, and closes in the end.
 
-    Parameters
-    ----------
-    most_s : float
-        How long an answer may take, in seconds.
-    hosts : tuple of str
-        By which names clients may call it. A page of the web that has its own name point here has another.
+    An answer may take `most_s` seconds. Clients may call it by the names of `hosts`: a page of the web that
+    has its own name point here has another.
     """
     metrics, pictures = ServeMetrics(engine), SeatTimeline(engine)
 

@@ -21,32 +21,18 @@ class ModelServer(uvicorn.Server):
     """A server that ends within seconds, also where answers are under way.
 
     When it's stopped, they may still finish for a while. Then the engine ends them, and each client is told.
-
-    Parameters
-    ----------
-    most_s : float
-        How long an answer may take, in seconds.
-    host : str
-        What it listens on. Only from this machine it may be called by this machine's names alone.
+    An answer may take `most_s` seconds. A `host` that is this machine alone is called by its own names only.
     """
 
     lets_kernels_finish = True  # at Ctrl+C; a simulated GPU asks for it
 
-    def __init__(
-        self, engine: Conversations, *, most_s: float = 60.0, host: str = _LOCAL[0]
-    ) -> None:
+    def __init__(self, engine: Conversations, *, most_s: float, host: str = _LOCAL[0]) -> None:
         self._engine = engine
         hosts = _LOCAL if host in _LOCAL else ("*",)
         app = application(engine, most_s=most_s, hosts=hosts)
-        super().__init__(
-            uvicorn.Config(
-                app,
-                http=PunctualProtocol,
-                ws="none",
-                log_level="warning",
-                timeout_graceful_shutdown=_CUT_S,
-            )
-        )
+        config = uvicorn.Config(app, http=PunctualProtocol, ws="none", log_level="warning")
+        config.timeout_graceful_shutdown = _CUT_S
+        super().__init__(config)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Stop, at any signal; another one makes no difference, and none is raised again afterwards."""

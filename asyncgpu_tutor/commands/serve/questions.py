@@ -59,15 +59,7 @@ _KINDS: Mapping[Any, str] = {
 
 
 class ApiError(Exception):
-    """An error for a client.
-
-    Attributes
-    ----------
-    status : int
-        Of HTTP.
-    body : dict
-        The error in the form of the API.
-    """
+    """An error for a client: the `status` of HTTP, and the `body`, in the form of the API."""
 
     def __init__(
         self, said: str, status: int = 400, *, part: str | None = None, code: str | None = None
@@ -142,17 +134,10 @@ def read_question(body: bytes, model: LanguageModel, *, chat: bool) -> Question:
     if not 0 <= heat <= _MOST_HEAT:
         told = f"temperature is a number from 0 to {_MOST_HEAT}, and not {_as_json(heat)}"
         raise ApiError(told, part="temperature")
-    stream = _taken(asked, "stream", bool, False)
-    question = Question(
-        chat,
-        prompt,
-        most,
-        heat,
-        _taken(asked, "seed", int, random.getrandbits(32)),
-        _stops(asked),
-        stream,
-        _stream_options(asked, stream),
-    )
+    seed = _taken(asked, "seed", int, random.getrandbits(32))
+    stops, stream = _stops(asked), _taken(asked, "stream", bool, False)
+    usage = _stream_options(asked, stream)
+    question = Question(chat, prompt, most, heat, seed, stops, stream, usage)
     for name in asked.keys() - _IGNORED:
         if not any(_is_same(asked[name], neutral) for neutral in _NEUTRAL.get(name, ())):
             told = f"this server can't do {_as_json(name, 40)}: {_as_json(asked[name])}"

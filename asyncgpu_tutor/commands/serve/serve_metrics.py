@@ -12,13 +12,10 @@ _BUCKETS = (1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5,
 
 
 class ServeMetrics:
-    """What has been asked, answered and waited for.
+    """What has been asked, answered and waited for: `tokens`, `requests` and `first_token` are counted up.
 
-    Attributes
-    ----------
-    tokens, requests, first_token
-        To be counted up. A request has a label that says how it ended: ``stop`` (the text was over),
-        ``length``, ``gone`` (the client was), or the status of its error.
+    A request's label says how it ended: ``stop`` (the text was over), ``length``, ``gone`` (the client was),
+    or the status of its error.
     """
 
     def __init__(self, engine: Conversations) -> None:

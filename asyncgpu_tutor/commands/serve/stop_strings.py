@@ -10,16 +10,11 @@ from collections.abc import Sequence
 
 
 class StopStrings:
-    """What can be told of a text while it's being said.
-
-    Attributes
-    ----------
-    met : bool
-        True once one of the stop strings was said, and the text is over.
-    """
+    """What can be told of a text while it's being said."""
 
     def __init__(self, stops: Sequence[str]) -> None:
-        self._stops, self.met = stops, False
+        self._stops = stops
+        self.met = False  # whether one of them was said, and the text is over
         self._held: str = ""  # the end of what was said, with which a stop string may begin
 
     def tell(self, text: str) -> str:

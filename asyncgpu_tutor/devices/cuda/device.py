@@ -136,7 +136,7 @@ _BLOCK = 512  # bytes that CuPy's pool rounds up to; so blocks that differ by le
 
 
 class CupyDevice:
-    """One NVIDIA GPU, by the number that CUDA gives it."""
+    """One NVIDIA GPU, by the number that CUDA gives it. What its methods do is told in `protocol`."""
 
     simulated = False
     clock = "CUDA events"
@@ -181,11 +181,9 @@ class CupyDevice:
 
     # ------------------------------------------------------------------ host time
     def now(self) -> float:
-        """The host's clock, in us."""
         return time.perf_counter() * 1e6
 
     def work(self, us: float, name: str) -> None:
-        """Keep the host busy for `us` microseconds."""
         start = time.perf_counter()
         while (time.perf_counter() - start) * 1e6 < us:
             pass
@@ -200,7 +198,6 @@ class CupyDevice:
         return await loop_ways().on_thread(self._thread, run)
 
     async def sleep(self, us: float) -> None:
-        """Let other tasks run for `us` microseconds."""
         await loop_ways().sleep(us * 1e-6)
 
     @contextmanager
@@ -214,7 +211,6 @@ class CupyDevice:
             self.note("wait", name, start, behind)
 
     def watch(self, event: Event, wake: Callable[[BaseException | None], None]) -> None:
-        """Call `wake` after `event`; see `Device.watch`."""
         if not isinstance(event, CupyEvent):
             raise DeviceMismatchError(f"{event!r} is not a CUDA event")
         try:
@@ -223,7 +219,6 @@ class CupyDevice:
             wake(error)
 
     def synchronize(self) -> None:
-        """Block the host until the device has nothing left to do."""
         forbid_nested_wait("device.synchronize()")
         with guarded("waiting for the device"), self.waiting("synchronize device"):
             runtime.deviceSynchronize()
@@ -332,7 +327,6 @@ class CupyDevice:
     def adopt_array(
         self, foreign: object
     ) -> tuple[DeviceMemory, tuple[int, ...], np.dtype[Any]] | None:
-        """Memory, shape and dtype of another library's array."""
         with self.active():
             try:
                 if hasattr(foreign, "__cuda_array_interface__"):
@@ -353,7 +347,6 @@ class CupyDevice:
 
     @contextmanager
     def export(self, array: Any) -> Generator[Any]:
-        """The array as CuPy's, without a copy; see `Device.export`."""
         memory: Any = array.memory
         # It keeps the memory itself: the block alone would be given out again as soon as the memory goes.
         place = cupy.cuda.UnownedMemory(memory.ptr, memory.nbytes, memory, self.ordinal)
@@ -361,7 +354,6 @@ class CupyDevice:
             yield cupy.ndarray(array.shape, array.dtype, memptr=cupy.cuda.MemoryPointer(place, 0))
 
     def pinned(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> HostBuffer:
-        """A host array in page-locked memory."""
         journal, nbytes = self.journal, max(math.prod(shape) * dtype.itemsize, 1)
         try:
             if journal is None:
@@ -393,14 +385,12 @@ class CupyDevice:
             turn_given(TURN_WHILE_ASKED_US)
 
     def note_answers(self, name: str, start: float) -> None:
-        """A span of the host's lane; see `Device.note_answers`."""
         self.note("work", name, start * 1e-6)
 
     def answering(self, more: int) -> None:
         """A GPU has no say in how long its kernels wait."""
 
     def may_be_asked(self, asked: Look, opened: bool) -> None:
-        """See `Device.may_be_asked`."""
         with self._lock:
             others = tuple(each for each in self._asked if each != asked)
             self._asked = (*others, asked) if opened else others
@@ -413,27 +403,22 @@ class CupyDevice:
             return runtime.pointerGetAttributes(address(array)).type == HOST_MEMORY
 
     def memset_async(self, memory: DeviceMemory, value: int, nbytes: int, stream: Stream) -> None:
-        """Set the first `nbytes` bytes to `value`."""
         self._transfer("memset_async", stream, memory, value, nbytes)
 
     def copy_from_host_async(self, memory: DeviceMemory, host: HostBuffer, stream: Stream) -> None:
-        """Copy a C-contiguous host array to the start of `memory`."""
         self._transfer("copy_from_host_async", stream, memory, host)
 
     def copy_to_host_async(self, host: HostBuffer, memory: DeviceMemory, stream: Stream) -> None:
-        """Copy the start of `memory` to a C-contiguous host array."""
         self._transfer("copy_to_host_async", stream, host, memory)
 
     def copy_from_device_async(
         self, target: DeviceMemory, source: DeviceMemory, nbytes: int, stream: Stream
     ) -> None:
-        """Copy within the device."""
         self._transfer("copy_from_device_async", stream, target, source, nbytes)
 
     def copy_to_peer_async(
         self, target: DeviceMemory, source: DeviceMemory, nbytes: int, stream: Stream
     ) -> None:
-        """Copy to another CUDA device, or from there."""
         for memory in (source, target):
             if memory.device is not self:
                 self._reach(memory)
@@ -507,7 +492,6 @@ class CupyDevice:
         return function
 
     def variable(self, function: KernelFunction, name: str, nbytes: int) -> CupyMemory:
-        """The memory of a `__constant__` or `__device__` variable of a kernel's file."""
         if type(function) is not CupyFunction:
             raise DeviceMismatchError(f"{function!r} was not compiled for {self.name}")
         with guarded(f"finding {name}"), self.active():
@@ -525,7 +509,6 @@ class CupyDevice:
         shared_mem: int,
         stream: Stream,
     ) -> None:
-        """Enqueue one launch."""
         if type(function) is not CupyFunction:
             raise DeviceMismatchError(f"{function!r} was not compiled for {self.name}")
         if self.journal is not None:
@@ -538,25 +521,21 @@ class CupyDevice:
             raise from_cuda_error(error, function.name) from error
 
     def prepare(self, calls: Sequence[RecordedCall]) -> CupyReplay:
-        """Make these calls ready."""
         return CupyReplay(self, calls)
 
     # ------------------------------------------------------------------ recording
     def start_log(self, numbers: Iterator[int], source: str = "auto") -> None:
-        """Begin to write spans into `log`."""
         with guarded("starting a recording"), self.active():
             log = SpanLog(self.name, numbers, clock=self.clock)
             self.journal = Journal(open_recorder(log, self.ordinal, source))
             self.log = log
 
     def settle_log(self) -> None:
-        """Wait for the device, then make spans of what has happened."""
         if self.journal is not None:
             with guarded("ending a recording"), self.active():
                 self.journal.read()
 
     def stop_log(self) -> None:
-        """Write no more spans."""
         journal, self.journal, self.log = self.journal, None, None
         if journal is not None:
             journal.recorder.close()
@@ -607,7 +586,6 @@ class CupyDevice:
         return None if before == self.ordinal else before
 
     def restore(self, before: int) -> None:
-        """Make another device CUDA's current one again."""
         runtime.setDevice(before)
 
     @contextmanager

@@ -89,7 +89,6 @@ class NcclCommunicator:
 
     @property
     def broken(self) -> str:
-        """What went wrong."""
         return self._broken or self._aborted
 
     def enqueue(self, parts: Sequence[RankPart], ranks: int) -> None:
@@ -105,7 +104,6 @@ class NcclCommunicator:
             self._meet(parts[0], ranks)
 
     def fail(self, message: str) -> None:
-        """Let whoever waits fail."""
         with self._changed:
             self._broken = self._broken or message
             self._changed.notify_all()

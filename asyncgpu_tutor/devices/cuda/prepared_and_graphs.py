@@ -65,7 +65,6 @@ class CupyReplay:
                 self._pack(part)
 
     def enqueue(self, streams: Sequence[Stream]) -> None:
-        """Make all calls."""
         device = self._device
         pointers = tuple([stream.ptr for stream in cast("Sequence[CupyStream]", streams)])
         bound = self._bound.get(pointers)
@@ -172,7 +171,6 @@ class CupyGraph:
         self._keep = replay  # the graph has copies of the arguments, not of what they point at
 
     def launch(self, stream: Stream) -> None:
-        """Enqueue all of it, behind what `stream` holds."""
         mine, journal = cast("CupyStream", stream), self._device.journal
         try:
             if journal is None:

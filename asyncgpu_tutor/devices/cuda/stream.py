@@ -60,7 +60,6 @@ class CupyEvent:
 
     @property
     def done(self) -> bool:
-        """True once the device passed it, or failed."""
         if self.ticket < self.stream.passed:
             return True
         # CuPy's own `done` stays False forever after a fault; the status itself tells the two apart.
@@ -69,13 +68,11 @@ class CupyEvent:
 
     @property
     def succeeded(self) -> bool:
-        """True if the device passed it and did not fail."""
         return self.ticket < self.stream.passed or bool(runtime.eventQuery(self.ptr) == 0)
 
     retired = seen = done
 
     def synchronize(self) -> None:
-        """Block the host until the device has passed it."""
         forbid_nested_wait("event.synchronize()")
         device = self.stream.device
         try:
@@ -138,7 +135,6 @@ class CupyStream:
 
     @property
     def done(self) -> bool:
-        """True if it holds no unfinished work."""
         # CuPy's own `done` stays False forever after a fault, as an event's does.
         return int(runtime.streamQuery(self.ptr)) != NOT_READY
 
@@ -147,7 +143,6 @@ class CupyStream:
         return log.heads(self.number)
 
     def record(self) -> CupyEvent:
-        """An event behind all work enqueued so far."""
         journal = self.device.journal
         try:
             event = CupyEvent(self)
@@ -161,7 +156,6 @@ class CupyStream:
         return event
 
     def wait_event(self, event: Event) -> None:
-        """Hold back work enqueued from now on until `event`."""
         if not isinstance(event, CupyEvent):
             raise DeviceMismatchError(
                 f"{self!r} cannot wait for {event!r}: it is not a CUDA event. stream.record() makes one"
@@ -176,7 +170,6 @@ class CupyStream:
             raise from_cuda_error(error, "waiting for an event on a stream") from error
 
     def synchronize(self) -> None:
-        """Block the host until all its work is done."""
         forbid_nested_wait("stream.synchronize()")
         ticket = next(self._tickets)
         try:

@@ -190,7 +190,6 @@ class SimReplay(simgpu.Replay):
     """Calls with all that they need but their streams."""
 
     def instantiate(self, name: str) -> SimGraph:
-        """All of them as one."""
         return SimGraph(self, name)
 
 
@@ -254,15 +253,12 @@ class SimDevice(simgpu.Device):
         return SimMemory(self, cells, ptr)
 
     def malloc(self, nbytes: int, name: str, stream: object) -> SimMemory:
-        """Allocate."""
         return cast(SimMemory, super().malloc(nbytes, name, stream))
 
     def map_host(self, host: protocol.HostBuffer, name: str) -> SimMemory:
-        """The memory of a whole pinned array, as a kernel sees it."""
         return cast(SimMemory, super().map_host(host, name))
 
     def variable(self, function: object, name: str, nbytes: int) -> SimMemory:
-        """The memory of a `__constant__` or `__device__` variable of a kernel's file."""
         return cast(SimMemory, super().variable(function, name, nbytes))
 
     def adopt_array(
@@ -285,7 +281,6 @@ class SimDevice(simgpu.Device):
         nbytes: int,
         stream: object,
     ) -> None:
-        """Copy to another simulated device, or from there."""
         for memory in (source, target):
             if not isinstance(memory.device, SimDevice):
                 raise DeviceMismatchError(
@@ -304,12 +299,10 @@ class SimDevice(simgpu.Device):
         """See `activate`."""
 
     def prepare(self, calls: Sequence[simgpu.PreparedCall]) -> SimReplay:
-        """Make these calls ready."""
         return SimReplay(self, calls)
 
     # ------------------------------------------------------------------ awaiting
     def watch(self, event: object, wake: Wake) -> None:
-        """Call `wake` after `event`, from the event loop; see `Device.watch`."""
         super().watch(event, lambda error: wake(error and fresh(error)))
 
     async def apart(self, act: Callable[[], T]) -> T:
@@ -317,7 +310,6 @@ class SimDevice(simgpu.Device):
         return act()
 
     async def sleep(self, us: float) -> None:
-        """Let other tasks run for `us` microseconds."""
         event, queue = self.machine.timer(us)
         try:
             await self.machine.until(event)
@@ -348,7 +340,6 @@ class SimDevice(simgpu.Device):
         self.log = self.recorder = SpanLog(self.name, numbers, clock=self.clock)
 
     def stop_log(self) -> None:
-        """Write no more spans."""
         self.log = self.recorder = None
 
 
@@ -369,7 +360,6 @@ class SimCommunicator:
 
     @property
     def broken(self) -> str:
-        """What went wrong."""
         return self._inner.broken
 
     @freshly
@@ -386,7 +376,6 @@ class SimCommunicator:
 
     @freshly
     def fail(self, message: str) -> None:
-        """Let whoever waits fail."""
         self._inner.fail(message)
 
     def check(self) -> None:

@@ -211,9 +211,8 @@ def _one_big_kernel(seen: Evidence) -> Iterable[Finding]:
         if span.duration >= 0.5 * active and seen.fills[span.id][0] >= 0.9:
             yield seen.finding(
                 "one big kernel",
-                f"{cut_output(span.name, NAME)} ran for {in_us(span.duration)} of the {in_us(active)} "
-                "in which the "
-                "device worked, and its blocks fill the device: nothing can run beside it.",
+                f"{cut_output(span.name, NAME)} ran for {in_us(span.duration)} of the {in_us(active)} in "
+                "which the device worked, and its blocks fill the device: nothing can run beside it.",
                 [span],
                 span.duration,
             )

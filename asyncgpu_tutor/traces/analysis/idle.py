@@ -68,35 +68,34 @@ def thread_of(span: Span) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Idle:
-    """A stretch of time in which a stream, or the device, did nothing, and why. Times in us."""
+class Pause:
+    """A stretch of time in which a stream, or the device, did nothing. Times in us."""
 
     start: float
     end: float
+
+    @property
+    def duration(self) -> float:
+        """In us."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class Idle(Pause):
+    """A pause, and why there was one."""
+
     cause: Cause  # see `CAUSE_WORDS`
     span: Span  # what ran next, on the stream that was idle
     # What it had to wait for: the call, the span on another stream, or the copy. None for ``"start-up"``, and
     # where several kernels filled the SMs.
     blocker: Span | None = None
 
-    @property
-    def duration(self) -> float:
-        """In us."""
-        return self.end - self.start
 
+@dataclass(frozen=True, slots=True)
+class Gap(Pause):
+    """A pause of the whole device, with the parts that it has by cause."""
 
-@dataclass(frozen=True)
-class Gap:
-    """A stretch in which the device did nothing, with the parts that it has by cause. Times in us."""
-
-    start: float
-    end: float
     parts: tuple[Idle, ...]
-
-    @property
-    def duration(self) -> float:
-        """In us."""
-        return self.end - self.start
 
     @property
     def main(self) -> Idle:

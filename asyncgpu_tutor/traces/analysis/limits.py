@@ -99,9 +99,8 @@ def _gaps(seen: Evidence) -> Iterable[Finding]:
     yield seen.finding(
         "gaps",
         f"{count(len(rest), 'pause')} of {in_us(total)} in all, of {in_us(m.device_makespan)}. The longest, "
-        f"{in_us(worst.duration)}, ended at {in_us(worst.end)} with "
-        f"{cut_output(main.span.name, NAME)}; its main "
-        f"cause: {main.cause} ({CAUSE_WORDS[main.cause]}).",
+        f"{in_us(worst.duration)}, ended at {in_us(worst.end)} with {cut_output(main.span.name, NAME)}; its "
+        f"main cause: {main.cause} ({CAUSE_WORDS[main.cause]}).",
         [gap.main.span for gap, _ in rest[:_LISTED]],
         total,
     )

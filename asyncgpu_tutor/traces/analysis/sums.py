@@ -143,8 +143,7 @@ def _listed(title: str, rows: Sequence[Sum]) -> Iterator[str]:
     for row in rows[:_LISTED]:
         yield (
             f"  {cut_output(row.name, wide - 2):<{wide - 2}} {row.share:>6.1%} {row.count:>7,} "
-            f"{row.total:>12,.1f} "
-            f"{row.mean:>10,.1f} {row.least:>10,.1f} {row.most:>10,.1f}"
+            f"{row.total:>12,.1f} {row.mean:>10,.1f} {row.least:>10,.1f} {row.most:>10,.1f}"
             + (f" {row.rate:>8.2f}" if rates else "")
         )
     yield from _left_out(rows)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal, TypeVar
 
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.formats.damage import NO_WORK, Damage, ProfileRecord
@@ -22,6 +22,7 @@ from asyncgpu_tutor.traces.spans.vocabulary import some
 
 # A process and a correlation in it: each process counts its own calls from 1 on.
 _Key = tuple[int, int]
+R = TypeVar("R")
 Row = Mapping[str, CellValue]
 CallKind = Literal["launch", "wait", "event", "stream wait", "other"]
 
@@ -175,15 +176,12 @@ def sound(export: Export, damage: Damage) -> Export:
             ProfileRecord(w, w.name, w.start, w.end, True, w.detail.get("bytes") != 0, None, call)
         )
     kept = {id(row) for row in damage.sound(looked, us=1000)}
-    parts = (
-        [row for row in rows if id(row) in kept]
-        for rows in (export.work, export.calls, export.ranges)
-    )
-    work, calls, ranges = cast(
-        "tuple[list[ActivityRow], list[ApiCallRow], list[NvtxRow]]", tuple(parts)
-    )
-    about = damage.told(export.about)
-    return replace(export, work=work, calls=calls, ranges=ranges, about=about)
+
+    def of(rows: list[R]) -> list[R]:
+        return [row for row in rows if id(row) in kept]
+
+    parts = {"work": of(export.work), "calls": of(export.calls), "ranges": of(export.ranges)}
+    return replace(export, **parts, about=damage.told(export.about))
 
 
 def collect_rows(database: Database, limit: int) -> Export:
@@ -386,13 +384,9 @@ def _ranges(read: _ExportReader, texts: Mapping[int, str]) -> list[NvtxRow]:
     for number, row in enumerate(rows):
         if row["eventType"] in {_PUSH_POP, _START_END}:
             text = _name(row["text"] if row["text"] is not None else row["textId"], texts)
-            start, end, thread = (
-                _int(row, "start"),
-                _int(row, "end", last),
-                _int(row, "globalTid", 0),
-            )
             domain, nested = domains.get(row["domainId"], ""), row["eventType"] == _PUSH_POP
-            found.append(NvtxRow(number, text, domain, start, end, thread, nested))
+            times = _int(row, "start"), _int(row, "end", last)
+            found.append(NvtxRow(number, text, domain, *times, _int(row, "globalTid", 0), nested))
     return found
 
 

@@ -53,6 +53,12 @@ def framed(inner: str, words: str, width: int, height: float, defs: str = "") ->
     return _NO_TEXT.sub("\ufffd", made)
 
 
+def told_below(picture: str, lesson: str, words: str) -> str:
+    """A picture for a page: below it its lesson, if it has one, and its words, folded away."""
+    said = f"<p><em>{escape(lesson)}</em></p>" if lesson else ""
+    return f"{picture}{said}<details><summary>In words</summary>{escape(words)}</details>"
+
+
 def _written(shapes: Sequence[scenes.SceneShape], paints: _Paints) -> Iterator[str]:
     """Bars that look alike share their attributes in a group; any other shape has its own."""
     for bars, run in groupby(
@@ -117,17 +123,12 @@ def painted(kinds: Iterable[SpanKind], picture: str) -> tuple[_Paints, str]:
                 f'<path d="{_HATCHES[look.hatch]}" style="stroke:{line};stroke-width:{width}"/></pattern>'
             )
             paint = f"url(#{name})"
-        paints[kind] = {
-            "paint": paint,
-            "line": line,
-            "low": line
-            if look.page
-            else look.colour,  # without a border: a white bar would not be seen
-            "ink": "var(--agt-ink)" if look.page else INK,
-            "patch": ("var(--agt-paper)" if look.page else lighter(look.colour))
-            if look.hatch
-            else "",
-        }
+        # A low bar has no border, so a white one would not be seen.
+        low, ink, patch = look.colour, INK, lighter(look.colour)
+        if look.page:
+            low, ink, patch = line, "var(--agt-ink)", "var(--agt-paper)"
+        patch = patch if look.hatch else ""
+        paints[kind] = {"paint": paint, "line": line, "low": low, "ink": ink, "patch": patch}
     return paints, defs
 
 

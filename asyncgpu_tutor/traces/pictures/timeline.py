@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,8 +59,7 @@ class Timeline:
         path.write_text(f"{_XML}{self.svg()}\n", encoding="utf-8")
 
     def _repr_html_(self) -> str:
-        fold = f"<details><summary>In words</summary>{escape(self.words)}</details>"
-        return self.svg() + (f"<p><em>{escape(self.lesson)}</em></p>" if self.lesson else "") + fold
+        return svg.told_below(self.svg(), self.lesson, self.words)
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
         return show(self.view, html=self._repr_html_(), text=repr(self))

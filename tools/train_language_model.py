@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from asyncgpu_tutor.data import LanguageModel
-from asyncgpu_tutor.data.language import END, WORDLIKE, save_language_model
+from asyncgpu_tutor.data.language import END, WEIGHT_NAMES, WORDLIKE
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ("glossary", "misconceptions", "from_cupy", "microscope", "profiling", "cluster")
@@ -200,6 +200,22 @@ def train(text: list[str], held_out: list[str], vocabulary: tuple[str, ...]) -> 
             )
     floats = {name: weight.detach().cpu().numpy() for name, weight in weights.items()}
     return LanguageModel(vocabulary, floats, HEADS, np.array(curve, np.float32))
+
+
+def save_language_model(model: LanguageModel, file: Path) -> None:
+    """Store it: a byte for each weight of a matrix, and a scale for each of its rows."""
+    stored: dict[str, np.ndarray] = {}
+    for name in WEIGHT_NAMES:
+        weights = model.weights[name]
+        if name.startswith("gain"):
+            stored[name] = weights.astype(np.float16)
+            continue
+        scale = (np.abs(weights).max(-1, keepdims=True) / 127).astype(np.float16)
+        stored[f"{name}_scale"] = scale
+        stored[name] = np.rint(weights / scale.astype(np.float32)).clip(-127, 127).astype(np.int8)
+    stored["vocabulary"], stored["heads"] = np.array(model.vocabulary), np.array(model.heads)
+    stored["curve"] = model.curve
+    np.savez_compressed(file, **stored)
 
 
 def main() -> None:

@@ -334,7 +334,7 @@ class DaskCluster(Cluster):
         with suppress(OSError, TimeoutError):  # the message below says how many there are
             await self.client.wait_for_workers(wanted, timeout=CONNECT_S)
         # Sorted, so that the same workers have the same ranks in each run.
-        addresses = sorted(await self._alive())[: self._count]
+        addresses = sorted(await self.client.run_on_scheduler(_workers))[: self._count]
         if len(addresses) < wanted:
             raise ClusterError(
                 f"you asked for {wanted} GPUs, and the scheduler at {self._address} has {len(addresses)} "
@@ -368,17 +368,13 @@ class DaskCluster(Cluster):
             gpu.name = f"gpu {rank} ({facts['device']} at {address})"
             self._gpus.append(gpu)
 
-    async def _alive(self) -> list[str]:
-        found: list[str] = await self.client.run_on_scheduler(_workers)
-        return found
-
     async def _look(self) -> None:
         """Ask the scheduler again and again who is alive."""
         loop = asyncio.get_running_loop()
         heard = loop.time()
         while True:
             try:
-                alive = set(await _answer(self._alive()))
+                alive = set(await _answer(self.client.run_on_scheduler(_workers)))
             except (OSError, TimeoutError, RuntimeError) as error:
                 if loop.time() - heard > SILENT_S or self.client.status != "running":
                     self._lose(set(), f"the scheduler at {self._address} is silent: {error}")

@@ -164,22 +164,6 @@ def _floats(numbers: npt.NDArray[np.generic], scale: npt.NDArray[np.generic] | N
     return floats if scale is None else floats * scale.astype(np.float32)
 
 
-def save_language_model(model: LanguageModel, file: Path = _FILE) -> None:
-    """Store it: a byte for each weight of a matrix, and a scale for each of its rows."""
-    stored: dict[str, npt.NDArray[np.generic]] = {}
-    for name in WEIGHT_NAMES:
-        weights = model.weights[name]
-        if name.startswith("gain"):
-            stored[name] = weights.astype(np.float16)
-            continue
-        scale = (np.abs(weights).max(-1, keepdims=True) / 127).astype(np.float16)
-        stored[f"{name}_scale"] = scale
-        stored[name] = np.rint(weights / scale.astype(np.float32)).clip(-127, 127).astype(np.int8)
-    stored["vocabulary"], stored["heads"] = np.array(model.vocabulary), np.array(model.heads)
-    stored["curve"] = model.curve
-    np.savez_compressed(file, **stored)  # pyright: ignore[reportArgumentType] - none is called allow_pickle
-
-
 def reference_say(
     model: LanguageModel, prompt: Sequence[int], last: int, heat: float, chance: Floats
 ) -> tuple[list[int], npt.NDArray[np.float64]]:

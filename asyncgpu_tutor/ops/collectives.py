@@ -188,8 +188,7 @@ class Group:
         reduce : {"sum", "prod", "max", "min"}
             What becomes of the elements.
         """
-        where, reduce = _line(sys._getframe(1)), _known(reduce)
-        return self._op("all_reduce", x, _itself, where, reduce=reduce)
+        return self._op("all_reduce", x, _itself, _line(sys._getframe(1)), reduce=_known(reduce))
 
     def all_gather(self, x: _Array | Sequence[DeviceArray]) -> DeviceOp[Any]:
         """Give each rank a new array of shape ``(ranks, *x.shape)`` with the arrays of all, by rank."""
@@ -219,8 +218,7 @@ class Group:
 
     def broadcast(self, x: _Array | Sequence[DeviceArray], root: int = 0) -> DeviceOp[Any]:
         """Copy the root's array into those of all other ranks."""
-        where, root = _line(sys._getframe(1)), self._one(root)
-        return self._op("broadcast", x, _itself, where, root=root)
+        return self._op("broadcast", x, _itself, _line(sys._getframe(1)), root=self._one(root))
 
     def send(self, x: _Array, to: int) -> DeviceOp[DeviceArray]:
         """Send an array to another rank, which has to call `recv`; yields it again."""

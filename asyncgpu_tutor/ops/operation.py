@@ -23,17 +23,10 @@ from typing import (
 import numpy as np
 import numpy.typing as npt
 
+from asyncgpu_tutor import errors
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition, borrowed_in
 from asyncgpu_tutor.devices.event_loop import loop_ways
 from asyncgpu_tutor.devices.protocol import Device, Stream
-from asyncgpu_tutor.errors import (
-    BorrowedSpawnError,
-    CannotTravelError,
-    NeverRunWarning,
-    NotAnOperationError,
-    NotDataError,
-    UsageError,
-)
 from asyncgpu_tutor.run.context import ExecutionContext, Run, borrowed_message
 from asyncgpu_tutor.run.current import (
     SchedulingPolicy,
@@ -112,7 +105,7 @@ class DeviceOp(Generic[T]):
     def __reduce_ex__(self, protocol: Any) -> Any:
         # Plain pickle can't pack it, and would complain about a code object. Cloudpickle can.
         if sys._getframe(1).f_globals.get("__name__") == "multiprocessing.reduction":
-            raise CannotTravelError(
+            raise errors.CannotTravelError(
                 f"operation {self.label!r} can't be handed to a pool of processes. Hand over a function of a "
                 "module and its data, and have it build the operation there, by method 'spawn'; or use "
                 "agt.cluster, which sends operations to workers"
@@ -179,7 +172,7 @@ class DeviceOp(Generic[T]):
                 f"operation {self._label!r} was built here and never run: an operation only describes work. "
                 "Run it with op.sync(), await op or agt.spawn(op), or make it a part of one that runs."
             )
-            warn_at(*self._origin(), words, NeverRunWarning)
+            warn_at(*self._origin(), words, errors.NeverRunWarning)
 
     if not TYPE_CHECKING:  # a checker says by itself that there is no such thing
 
@@ -189,7 +182,7 @@ class DeviceOp(Generic[T]):
             raise AttributeError(f"<DeviceOp {self.label}> has no {name!r}: {_cure(name)}")
 
         def _no_data(self, *_, **__):
-            raise NotDataError(
+            raise errors.NotDataError(
                 f"<DeviceOp {self._label}> has no entries and no value, because it describes work: "
                 "op.sync() or await op runs it and gives the result, and op.map(function) says what to do "
                 "with its handle. op.first() and op.last() are operations for one of several results, "
@@ -197,9 +190,10 @@ class DeviceOp(Generic[T]):
             )
 
         def _no_order(self, *_):
-            complaint = "has no order, because it describes work: op.sync() or await op runs it. "
-            complaint += "To sort "
-            raise NotDataError(f"<DeviceOp {self._label}> {complaint}pairs, give `sorted` a `key`.")
+            raise errors.NotDataError(
+                f"<DeviceOp {self._label}> has no order, because it describes work: op.sync() or await op "
+                "runs it. To sort pairs, give `sorted` a `key`."
+            )
 
         __array_ufunc__ = None  # so that NumPy leaves its operators to these
         __array__ = __bool__ = __len__ = __iter__ = __getitem__ = __float__ = __int__ = _no_data
@@ -424,7 +418,7 @@ def _bind(
     with_context: bool = False,
 ) -> BindOp[Any]:
     if type(function) is not FunctionType and not callable(function):
-        raise NotAnOperationError(
+        raise errors.NotAnOperationError(
             f"and_then and map take a function, and got {_brief(function)}: write "
             ".and_then(lambda result: ...), or agt.zip(a, b) for two operations in order"
         )
@@ -503,7 +497,9 @@ def as_op(thing: Any, function: Callable[..., object] | None = None) -> DeviceOp
         cure = "its launch() makes one"
     elif isinstance(thing, MethodType) and thing.__name__ == "launch":
         cure = "call it, as in launch()"
-    raise NotAnOperationError(f"{origin} {_brief(thing)}, where a DeviceOp is needed: {cure}")
+    raise errors.NotAnOperationError(
+        f"{origin} {_brief(thing)}, where a DeviceOp is needed: {cure}"
+    )
 
 
 def choose(policy: SchedulingPolicy | None) -> tuple[Stream, SchedulingPolicy]:
@@ -511,7 +507,7 @@ def choose(policy: SchedulingPolicy | None) -> tuple[Stream, SchedulingPolicy]:
     if policy is None:
         policy = current_policy()
     elif not isinstance(policy, SchedulingPolicy):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
-        raise NotAnOperationError(
+        raise errors.NotAnOperationError(
             f"{policy!r} is not a scheduling policy: use agt.StreamPoolRoundRobin(4), "
             "agt.SingleStream(), or a subclass of agt.SchedulingPolicy"
         )
@@ -563,18 +559,18 @@ def spawn(
         If no event loop is running; in a run of trio, if no nursery is given.
     """
     if isinstance(op, DeviceFuture):
-        raise NotAnOperationError(
+        raise errors.NotAnOperationError(
             "spawn() takes an operation, and got a future: pass the operation, as in agt.spawn(op), or "
             "start the future with asyncio.ensure_future(future)"
         )
     as_op(op)
     names = borrowed_arrays(op)
     if names:
-        raise BorrowedSpawnError(borrowed_message(names[0]))
+        raise errors.BorrowedSpawnError(borrowed_message(names[0]))
     try:
         ways = loop_ways()
     except RuntimeError:
-        raise UsageError(
+        raise errors.UsageError(
             "spawn() needs a running event loop: call it in an async function, or use op.sync()"
         ) from None
     op._used = True  # also where the task is cancelled before its first step: then that was wanted

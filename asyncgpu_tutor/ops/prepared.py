@@ -28,7 +28,7 @@ from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
 from asyncgpu_tutor.arrays.host import Lent, in_containers
 from asyncgpu_tutor.devices.protocol import Device, DeviceMemory, DeviceReplay
 from asyncgpu_tutor.ops.operation import DeviceOp, evaluate
-from asyncgpu_tutor.run.capture import Capture
+from asyncgpu_tutor.run.capture import Capture, CaptureContext
 from asyncgpu_tutor.run.context import ExecutionContext, Run
 from asyncgpu_tutor.run.current import current_device
 from asyncgpu_tutor.run.last_use import UsedMemory, come_after, in_turn
@@ -199,7 +199,10 @@ class Prepared(Replayed[T]):
             streams.append(context.fork().stream)
         run.beside = outer
         run.arms += (*streams[1:],)
-        context.replay(self._replay, self._capture.calls, streams)
+        if isinstance(context, CaptureContext):
+            context.take_in(self._capture.calls, streams)
+        else:
+            self._replay.enqueue(streams)
 
 
 class _PreparedLaunch(DeviceOp[T]):

@@ -371,13 +371,10 @@ class CaptureContext(ExecutionContext):
             )
         return host
 
-    def replay(
-        self,
-        replay: protocol.DeviceReplay,
-        calls: Sequence[protocol.RecordedCall],
-        streams: Sequence[protocol.Stream],
+    def take_in(
+        self, calls: Sequence[protocol.RecordedCall], streams: Sequence[protocol.Stream]
     ) -> None:
-        """Write the calls of something prepared down here too."""
+        """Write the calls of something prepared down here too, on these streams."""
         events: dict[int, CaptureEvent] = {}
         for call in calls:
             stream = streams[call.stream]

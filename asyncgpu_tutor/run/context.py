@@ -325,15 +325,6 @@ class ExecutionContext:
         """Go on with one of the bodies, as a number on the device says when it comes to that."""
         raise errors.CaptureError(DECIDES_IN_A_GRAPH)
 
-    def replay(
-        self,
-        replay: protocol.DeviceReplay,
-        calls: Sequence[protocol.RecordedCall],
-        streams: Sequence[protocol.Stream],
-    ) -> None:
-        """Enqueue what was made ready before, on these streams."""
-        replay.enqueue(streams)
-
     def _contiguous(self, host: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The host array as it can be copied."""
         return np.ascontiguousarray(host)

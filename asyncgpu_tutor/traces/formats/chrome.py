@@ -16,6 +16,7 @@ from asyncgpu_tutor.traces.spans.vocabulary import KIND_WORDS, device_words
 _Event = dict[str, object]
 
 _PROCESS = 1  # Chrome's format has no tracks without a process
+_ARROW: _Event = {"name": "dependency", "cat": "dependency", "pid": _PROCESS}
 
 
 def write_chrome(
@@ -60,12 +61,7 @@ def _arrows(spans: Sequence[Span], place: Mapping[int, int]) -> Iterator[_Event]
     apart = ((a, b) for a, b in pairs if (a.device, a.stream) != (b.device, b.stream))
     ends = [(before, after) for before, after in apart if before.start <= after.start]
     for number, (before, after) in enumerate(ends, 1):
-        arrow: _Event = {
-            "name": "dependency",
-            "cat": "dependency",
-            "id": number,
-            "pid": _PROCESS,
-        }
+        arrow: _Event = {**_ARROW, "id": number}
         yield {**arrow, "ph": "s", "tid": place[before.id], "ts": before.start}
         yield {**arrow, "ph": "f", "tid": place[after.id], "ts": after.start, "bp": "e"}
 

@@ -80,7 +80,7 @@ def test_it_learned_and_then_memorised() -> None:
 
 def test_a_stored_model_is_nearly_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stored = tmp_path / "language.npz"
-    file.save_language_model(MODEL, stored)
+    TOOL.save_language_model(MODEL, stored)
     monkeypatch.setattr(file, "_FILE", stored)
     again = load_language_model()
     assert (again.vocabulary, again.heads) == (MODEL.vocabulary, MODEL.heads)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MOST_ARROWS = 400
 _MOST_NAMES = 4  # of what a span waited for
-LOW = "thin bars: as high as they are busy"
+LOW = "thin bars: groups, as high as they are busy"
 
 
 @dataclass(frozen=True)

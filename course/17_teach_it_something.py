@@ -102,15 +102,14 @@ print(features.shape, weights.shape)
 #
 # - `low`: below 2
 # - `middle`: 2 to 6.24
-# - `high`: 6.24 to 12.5
-# - `higher`: above 12.5
+# - `high`: above 6.24
 
 # %% id=17-before reveal
 before = in_numpy(model.weights["tokens"], features, right)
-verdict = ("low", "middle", "high", "higher")[np.searchsorted([2, 6.24, 12.5], before)]
+verdict = ("low", "middle", "high")[np.searchsorted([2, 6.24], before)]
 reveal("17-before", verdict, loss=before, millions=np.exp(before) / 1e6)
 
-# %% id=17-before told truth=higher
+# %% id=17-before told truth=high
 # It's {loss:.1f}, as if it gave the right token one chance in {millions:.0f} million. Somebody who knows nothing is never very wrong. Our model knows one book by heart, so it's very sure of what comes next, and when something else does, it's shocked.
 
 # %% id=before-check tags=asserts
@@ -185,7 +184,8 @@ extern "C" __global__ void logits(
     for (int j = 0; j < size; j++) sum += x[i * size + j] * w[v * size + j];
     l[i * tokens + v] = sum;
 }
-// A thread for each weight: its gradient, and a step of Adam.
+// A thread for each weight: its gradient, and a step of Adam (with no correction
+// for the first steps).
 extern "C" __global__ void learn(
     int n, int size, int tokens, float rate, const float* x, const float* l,
     float* w, float* mean, float* square) {
@@ -223,9 +223,9 @@ extern "C" __global__ void surprise(
 surprise = agt.Kernel(SURPRISE, "surprise", contract=True)
 
 # %% [markdown] id=arrays-text
-# `learn` doesn't follow the gradient itself, but a running mean of it, divided by the root of a running mean of its `square`. That's **Adam** (without its correction for the first steps), and it needs two more numbers for each weight.
+# `learn` doesn't follow the gradient itself, but a running mean of it, divided by the root of a running mean of its `square`. So even a weight with a tiny gradient moves about `rate` a step. That's **Adam**, and it needs two more numbers for each weight.
 #
-# A batch is 32 places of the song, drawn at random: their features and what came next. The device has two arrays for each of these. (All 53 places are 27 KB, and would fit there at once. Pretend that they're a terabyte.)
+# A batch is 32 places of the song, drawn at random: their features and what came next. The device has two arrays for each of these. (All 53 places would fit there at once. Pretend that they're a terabyte.)
 
 # %% id=arrays
 N, (TOKENS, SIZE) = 32, weights.shape
@@ -280,11 +280,12 @@ def traced(run, *arguments):
 
 
 turn_trace = traced(in_turn, six_batches)
-turn_trace.plot(
-    title="Six batches, in turn",
+turn_trace.between(0, 104).plot(
+    title="The first three of six batches, in turn",
     lanes=("host", "streams"),
-    lesson="Two short copies and three kernels, six times, on one stream, "
-    "with a gap wherever it changes from the ones to the others.",
+    lesson="Each batch is two copies and three kernels on one stream, with a gap "
+    "of 4 µs wherever it changes from copies to kernels or back. "
+    "From batch 2 on, the host is ahead.",
 )
 
 # %% id=in-turn-check tags=asserts
@@ -347,7 +348,8 @@ event_us = (max(s.end for s in marks) - min(s.start for s in marks)) / 8
 kernel_us = sum(s.duration for s in turn_trace.device_spans if s.kind != "h2d") / 6
 print(f"In turn, a batch takes {turn_us:.1f} µs.")
 print(f"Its copies are {copy_us:.1f} of these, its kernels {kernel_us:.1f}.")
-print(f"Its 3 calls take Python {python_us:.1f}, and one for an event {event_us:.1f}.")
+print(f"Python needs {python_us:.1f} for its 3 calls.")
+print(f"Each further call, for an event, takes it {event_us:.1f}.")
 
 # %% id=17-ahead-us guess within=0.15
 # With the next batch read ahead as in the exercise, how many µs does a batch of our song take?
@@ -393,12 +395,12 @@ reveal("17-ahead-us", round(ahead_us), picture, **facts)
 # Calls from batch 3 on, each bar with its batch's number; white is Python's own time. Above, there are three for a batch (the short one is the launch), and Python is ahead: it asks for batch 4 while the device copies batch 3. Below, there are seven, four of them for events. Stream 2 has the copies.
 
 # %% id=17-ahead-us told truth=41
-# More than the {was:.0f} in turn. Everything may overlap now, and nothing does. In turn, Python was just ahead of the device. Now it makes {calls:.0f} calls for a batch, four of them for events, and needs {python:.1f} + 4 × {event:.1f} µs. By the time it asks for the next copy, the kernels before it are over.
+# More than the {was:.0f} in turn. Everything may overlap now, and nothing does. In turn, Python was just ahead of the device. Now it makes {calls:.0f} calls for a batch, four of them for events, and needs {python:.1f} + 4 × {event:.1f} µs. By the time the next copy reaches the device, the kernels before it are over.
 
 # %% [markdown] id=ahead-read
 # ### When does it pay?
 #
-# When Python makes all its calls for a batch, the new ones included, in less time than a batch takes in turn. In the exercise, a step takes 78 µs and Python's calls 49, so a batch takes 79 µs instead of 90. A large model's step takes milliseconds, and its calls no longer than ours. For a short step, make fewer calls: put the copies into the graph, too.
+# Read ahead, a batch takes as long as the longest of three: its step, its copies, or Python's calls for it. Here that's the calls. In the exercise, a step takes 78 µs and Python's calls 49, so a batch takes 79 µs instead of 90. A large model's step takes milliseconds, and its calls no longer than ours. For a short step, make fewer calls: put the copies into the graph, too.
 
 # %% id=one-call
 def in_one_launch(batches):
@@ -415,11 +417,11 @@ once_trace = traced(in_one_launch(six_batches).sync_on, stream)
 begin = min(span.start for span in once_trace.device_spans)
 once_us = (max(span.end for span in once_trace.device_spans) - begin) / 6
 print(f"In one launch, a batch takes {once_us:.1f} µs.")
-once_trace.plot(
-    title="Six batches, each copied beside the step before it, in one launch",
+once_trace.between(0, 69).plot(
+    title="In one launch: the first three of six batches",
     lanes=("host", "engines"),
-    lesson="Copies above, kernels below, with hardly a gap between steps. "
-    "Only the first copies have nothing to hide behind.",
+    lesson="The first four copies are for steps 1 and 2. From then on, the copies for "
+    "a step run beside the step before it, with hardly a gap between steps.",
 )
 
 # %% id=one-call-check tags=asserts
@@ -432,12 +434,12 @@ if device.simulated:
     assert np.allclose(gaps, 4.2, atol=0.3)
 
 # %% [markdown] id=one-call-read
-# That's reading ahead as we wanted it: hardly more than the kernels. What's gone is 5 µs of copies, and two gaps of 4 µs in which the stream changed over. (On one H200, with a slower host, a batch took 80 µs in turn, 106 read ahead, and 26 in one launch.) Other batches would go into the same pinned arrays, once it's done.
+# That's reading ahead as we wanted it: hardly more than the kernels. What's gone is 5 µs of copies, and two gaps of 4 µs in which the stream changed over. On one H200, with a slower host, a batch took 80 µs in turn, 106 read ahead, and 26 in one launch.
 
 # %% [markdown] id=live
 # ## Eighteen steps
 #
-# Now let it learn, from the start, with only three batches in a launch, because we'd like to watch the loss. But whoever waits for it on the host stops everything.
+# Now let it learn, from the start. We'd like to watch the loss, so a launch has only three batches. But if the host waits for each loss, the device stands still meanwhile.
 
 # %% [markdown] id=exercise-live
 # ### Exercise: drawn live
@@ -482,7 +484,7 @@ def watched(step, loss, rounds, every, stream, draw):
 check("17-live", watched)
 
 # %% [markdown] id=train-text
-# Here a round is one launch, of the first three batches or of the other three, by turns. All six come three times: that's three **epochs**.
+# Here a round is one launch, of the first three batches or of the other three, by turns. All six come three times: that's three **epochs**. Behind `before` is the loss of all 53 places, and behind a step that of its own 32, before the step has changed anything.
 
 # %% id=train
 watched = solved("17-live", watched)
@@ -551,7 +553,7 @@ verdict = next((name for name, most in bounds.items() if forgot < most), "gone")
 reveal("17-forgot", verdict, song=after, known=forgot)
 
 # %% id=17-forgot told truth=half
-# {known:.1f}, and on the song it's {song:.2f}. Nobody told the layer to keep anything. Its rows are shared by all that it says, and each step moved them to where the song wants them. The layers before it still know everything, but the last one has half forgotten how to say it. (Fine-tuning mixes in some of what a model knew, or trains so little of it that it can't forget much.)
+# {known:.1f}, and on the song it's {song:.2f}. Nobody told the layer to keep anything. Each step moved the rows of all 512 tokens, and not only of those in the song, to where the song wants them. The layers before still know everything, but the last one has half forgotten how to say it. Careful fine-tuning mixes some of the old text into the new.
 
 # %% [markdown] id=key-points
 # ## Key points
@@ -578,7 +580,7 @@ progress("17")
 # %% [markdown] id=snapshot
 # ### Keep a copy
 #
-# We kept a copy of what it knew, `weights_before`, but that was before anything moved. People who train for weeks take a **snapshot** of the weights now and then, in the middle of it. And then the weights don't hold still: while a copy is on its way to the host, the next step already changes them, and what arrives is half old and half new. It looks fine, and it's a model that never existed.
+# We kept a copy of what it knew, `weights_before`, but that was before anything moved. People who train for weeks take a **snapshot** of the weights now and then, in the middle of it. If its copy to the host is on the steps' own stream, the next step stands still until it's over. If it's on another stream, the next step changes the weights meanwhile, and what arrives is half old and half new. It looks fine, and it's a model that never existed.
 
 # %% id=snapshot-race
 with agt.using("sim"):
@@ -676,10 +678,14 @@ turn = int(number[aside.argmin()])
 
 def draw_curve():
     figure, axes = plt.subplots(figsize=(8, 3.5), layout="constrained")
-    axes.plot(number, seen, "o-", markersize=3, label="text it learned from")
-    axes.plot(number, aside, "s--", markersize=3, label="text set aside")
+    axes.plot(number, seen, "o-", color="#009e73", markersize=3, label="text it learned from")
+    axes.plot(number, aside, "s--", color="#cc79a7", markersize=3, label="text set aside")
     axes.axhline(np.log(512), color="0.4", linestyle=":", label="somebody who knows nothing")
-    axes.set(xlabel="step", ylabel="loss", ylim=(0, None))
+    where = {"textcoords": "offset points", "arrowprops": {"arrowstyle": "->"}}
+    axes.annotate(f"{aside.min():.2f} after {turn} steps", (turn, aside.min()), (40, 4), **where)
+    for curve in (seen, aside):
+        axes.annotate(f"{curve[-1]:.2f}", (number[-1], curve[-1]), (-12, 8), textcoords="offset points")
+    axes.set(xlabel="step", ylabel="loss", ylim=(0, 9.5))
     axes.legend(loc="center right")
     shown(
         figure,
@@ -687,7 +693,6 @@ def draw_curve():
         "text set aside it falls at first, turns soon, and rises above that of somebody who knows "
         "nothing.",
     )
-    print(f"It ends at {seen[-1]:.2f} and {aside[-1]:.1f}; the smallest was {aside.min():.2f}.")
 
 
 reveal("17-turn", turn, draw_curve)

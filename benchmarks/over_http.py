@@ -1,46 +1,70 @@
 """The server of docs/from_pytorch.md behind uvicorn, with clients in other processes.
 
-``python benchmarks/over_http.py`` needs a GPU, PyTorch, Starlette and uvicorn. It starts four servers in
-turn: the page's, the same with threads instead of the await, one whose handlers each call the model in a
-thread of Starlette's pool, and one whose handlers call it where they stand. Clients keep their connections,
-and ask again as soon as they have their answer. Every 5 ms somebody else asks for /health, which tells how
-long a server's loop is busy with other things.
+``python benchmarks/over_http.py`` needs a GPU, PyTorch, Starlette and uvicorn. It starts a server for each
+way: the page's, with the await and with threads; and without batches, handlers that await their own answer,
+that call the model in a thread of Starlette's pool, and that call it where they stand. Clients keep their
+connections, and ask again as soon as they have their answer: first one client by itself, then 200. Every
+5 ms somebody else asks for /health, which tells how long a server's loop is busy with other things.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import multiprocessing
 import re
 import socket
 import statistics
 import time
 from concurrent.futures import ProcessPoolExecutor
+from itertools import product
 from typing import Any
 
 CLIENTS, PROCESSES = 200, 4
 PROCESS = multiprocessing.get_context("spawn")
+WAYS = ("service", "threads", "awaits", "pool", "blocks")
+BODY = json.dumps({"x": [at / 64 for at in range(64)]}).encode()
+POST = b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: %d\r\n\r\n%s" % (len(BODY), BODY)
+HEALTH = b"GET /health HTTP/1.1\r\nhost: a\r\n\r\n"
 
 
 class Alone:
     """Each request by itself, in place of the page's service."""
 
-    def __init__(self, model: Any, pool: bool) -> None:
-        self.model, self.pool = model, pool
+    def __init__(self, model: Any, way: str) -> None:
+        self.model, self.way = model, way
 
-    def answer(self, x: Any) -> Any:
-        """Copy, compute, copy back and wait."""
+    def enqueued(self, x: Any) -> Any:
+        """The answer, to be written by the GPU."""
         import torch
 
         with torch.inference_mode():
-            return self.model(x[None].cuda())[0].cpu()
+            y = self.model(x[None].to("cuda", non_blocking=True))
+            return y[0].to("cpu", non_blocking=True)
+
+    def blocking(self, x: Any) -> Any:
+        """The answer, after waiting for it."""
+        import torch
+
+        y = self.enqueued(x)
+        torch.cuda.current_stream().synchronize()
+        return y
 
     async def __call__(self, x: Any) -> Any:
         """As the page's service is called."""
+        import torch
         from starlette.concurrency import run_in_threadpool
 
-        return await run_in_threadpool(self.answer, x) if self.pool else self.answer(x)
+        import asyncgpu_tutor as agt
+
+        if self.way == "pool":
+            return await run_in_threadpool(self.blocking, x)
+        if self.way == "blocks":
+            return self.blocking(x)
+        y = self.enqueued(x)
+        await agt.reached(torch.cuda.current_stream())
+        return y
 
     async def run(self) -> None:
         """Nothing runs beside the handlers."""
@@ -54,16 +78,13 @@ class Alone:
 def serve(way: str, port: int) -> None:
     """Run one server."""
     import uvicorn
-    from torch_service import PAGE, in_threads
+    from torch_service import PAGE
 
     names: dict[str, Any] = {"__name__": "answers"}
     text = PAGE.with_name("answers.py").read_text("utf-8")
     exec(compile(text, "answers.py", "exec", dont_inherit=True), names)
-    service = names["Service"]
-    if way == "threads":
-        names["Service"] = lambda *given: in_threads(service(*given))
-    elif way != "service":
-        names["Service"] = lambda model, *_: Alone(model, way == "pool")
+    kind = {"service": "Awaited", "threads": "InThreads"}.get(way)
+    names["SERVICE"] = names[kind] if kind else lambda model, *_: Alone(model, way)
     options: Any = {"loop": "asyncio", "http": "h11", "log_level": "warning", "access_log": False}
     uvicorn.run(names["app"], port=port, **options)
 
@@ -99,17 +120,16 @@ def load(*given: Any) -> Any:
     return asyncio.run(clients(*given))
 
 
-def measured(port: int, seconds: float) -> dict[str, float]:
-    """One server under load."""
-    post = b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 16384\r\n\r\n" + bytes(16384)
-    health = b"GET /health HTTP/1.1\r\nhost: a\r\n\r\n"
-    with ProcessPoolExecutor(PROCESSES + 1, PROCESS) as pool:
-        asked = (port, CLIENTS // PROCESSES, post, seconds, 0.0)
-        loads = [pool.submit(load, *asked) for _ in range(PROCESSES)]
-        beats = pool.submit(load, port, 1, health, seconds, 0.005).result()
-        took = [ms for each in loads for ms in each.result()]
+def measured(pool: ProcessPoolExecutor, port: int, number: int, seconds: float) -> dict[str, float]:
+    """One server, asked by so many clients."""
+    parts = min(PROCESSES, number)
+    asked = (port, number // parts, POST, seconds, 0.0)
+    loads = [pool.submit(load, *asked) for _ in range(parts)]
+    beats = pool.submit(load, port, 1, HEALTH, seconds, 0.005).result()
+    took = [ms for each in loads for ms in each.result()]
     cuts, late = (statistics.quantiles(each, n=100, method="inclusive") for each in (took, beats))
-    row = {"per_second": len(took) / seconds, "p50_ms": cuts[49], "p95_ms": cuts[94]}
+    row = {"clients": number, "per_second": len(took) / seconds}
+    row |= {"p50_ms": cuts[49], "p95_ms": cuts[94], "p99_ms": cuts[98]}
     row |= {"health_p50_ms": late[49], "health_p99_ms": late[98], "health_most_ms": max(beats)}
     return {name: round(value, 2) for name, value in row.items()}
 
@@ -119,7 +139,8 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--seconds", type=float, default=3.0, help="of each run")
     options.add_argument("--rounds", type=int, default=3)
-    options.add_argument("--ways", nargs="*", default=["service", "threads", "pool", "blocks"])
+    options.add_argument("--ways", nargs="*", default=WAYS)
+    options.add_argument("--clients", nargs="*", type=int, default=(1, CLIENTS))
     chosen = options.parse_args()
     ports = {way: 8123 + at for at, way in enumerate(chosen.ways)}
     servers = [PROCESS.Process(target=serve, args=each, daemon=True) for each in ports.items()]
@@ -128,9 +149,11 @@ def main() -> None:
     for server, port in zip(servers, ports.values(), strict=True):
         while server.is_alive() and socket.socket().connect_ex(("127.0.0.1", port)):
             time.sleep(0.1)
-    for number in range(chosen.rounds):
-        for way, port in ports.items():
-            print({"way": way, "round": number, **measured(port, chosen.seconds)}, flush=True)
+    with ProcessPoolExecutor(PROCESSES + 1, PROCESS) as pool:
+        for clients, number in product(chosen.clients, range(chosen.rounds)):
+            for way, port in ports.items():
+                row = measured(pool, port, clients, chosen.seconds)
+                print({"way": way, "round": number, **row}, flush=True)
     for server in servers:
         server.terminate()
 

@@ -18,7 +18,6 @@ import selectors
 import statistics
 import time
 from collections.abc import Awaitable, Callable, Collection
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -37,12 +36,13 @@ Handler = Callable[[Any], Awaitable[Any]]
 
 
 def page_names() -> dict[str, Any]:
-    """What the page's first listings define, and its service."""
+    """What the page's listings define of its service."""
     listings = re.findall(r"(?ms)^```python\n(.*?)^```", PAGE.read_text("utf-8"))
     names: dict[str, Any] = {"__name__": "page"}
     for listing in listings:
-        if listing.startswith("import asyncio") or "class Service" in listing:
+        if "\nimport gc\n" in listing or "(Service):" in listing or "class Service" in listing:
             exec(compile(listing, PAGE.name, "exec", dont_inherit=True), names)
+    torch.set_num_threads(1)  # as the page does
     return names
 
 
@@ -138,30 +138,13 @@ async def under_load(handler: Handler, turns: Turns, seconds: float) -> dict[str
     return {"per_second": count / lasted, "p50_ms": cuts[49], "p95_ms": cuts[94], **beats}
 
 
-def in_threads(service: Any) -> Any:
-    """The same, where threads enqueue and block instead of the loop."""
-    pool = ThreadPoolExecutor(2)
-
-    async def process(rows: Any, lane: Any) -> Any:
-        def blocking() -> Any:
-            y = service.enqueue(rows, lane)
-            service.computing.record_event().synchronize()  # not for what others enqueue now
-            return y.clone()
-
-        return await asyncio.get_running_loop().run_in_executor(pool, blocking)
-
-    service.process = process
-    return service
-
-
 def threads_wait(service: Any) -> Any:
     """The same, where the loop enqueues, and threads wait instead of our await: a row of the page's table."""
 
     async def process(rows: Any, lane: Any) -> Any:
-        y = service.enqueue(rows, lane)
-        # Here, because a thread would mark what the other lane has added meanwhile, too.
-        event = service.computing.record_event()
-        await asyncio.to_thread(event.synchronize)
+        y, end = service.enqueue(rows, lane), torch.cuda.Event(blocking=True)
+        end.record(lane.stream)
+        await asyncio.to_thread(end.synchronize)
         return y.clone()
 
     service.process = process
@@ -175,14 +158,11 @@ async def served(
     seconds: float,
     way: Any = None,
     *,
-    patience_us: float | None = None,
+    kind: str = "Awaited",
     **options: Any,
 ) -> Any:
-    """One run of the service, or of what `way` makes of it; also with another patience than the page's."""
-    device = agt.current_device()
-    before = device.patience_us
-    device.patience_us = patience_us or before
-    service = names["Service"](model, (WIDTH,), **options)
+    """One run of a service, or of what `way` makes of it."""
+    service = names[kind](model, (WIDTH,), **options)
     inner, took = service.enqueue, list[float]()
 
     def enqueue(*args: Any) -> Any:
@@ -197,7 +177,6 @@ async def served(
         found = await under_load(service, turns, seconds)
         return {**found, "enqueue_us": statistics.median(took), "batches": len(took)}
     finally:
-        device.patience_us = before
         running.cancel()
         with suppress(asyncio.CancelledError):
             await running
@@ -227,8 +206,7 @@ def all_served(
     ways: dict[str, Callable[[Turns], Any]] = {
         "await": service(),
         "threads wait": service(threads_wait),
-        "threads": service(in_threads),
-        "await, by a thread after 2 ms": service(patience_us=2000.0),
+        "threads": service(kind="InThreads"),
         "await, batches of one": service(max_batch=1),
         "blocks": lambda turns: blocked(model, turns, seconds),
         "idle": lambda turns: idle(turns, seconds),

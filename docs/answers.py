@@ -1,23 +1,27 @@
 import asyncio
+import gc
+import json
+import logging
 import math
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 import torch
 
 import asyncgpu_tutor as agt
 
 agt.use("cuda")  # or an error, if there's no GPU
+torch.set_num_threads(1)  # or else torch.stack wakes all cores, for some kilobytes
 
 # YOUR MODEL: on the GPU, in eval mode; and the shape and dtype of one request.
-SHAPE, DTYPE = (4096,), torch.float32
-layers = [torch.nn.Linear(4096, 4096) if at % 2 == 0 else torch.nn.ReLU() for at in range(15)]
-model = torch.nn.Sequential(*layers, torch.nn.Linear(4096, 10)).cuda().eval()
-
-import time
-from dataclasses import dataclass
-
-agt.current_device().patience_us = 50_000  # as long as an await asks the GPU itself
-torch.set_num_threads(1)  # or else torch.stack wakes all cores, for half a megabyte
-
+SHAPE, DTYPE = (64,), torch.float32
+layers = [torch.nn.Linear(64, 4096)]
+for _ in range(7):
+    layers += [torch.nn.ReLU(), torch.nn.Linear(4096, 4096)]
+model = torch.nn.Sequential(*layers, torch.nn.ReLU(), torch.nn.Linear(4096, 10)).cuda().eval()
 
 class Unavailable(Exception):
     """The service is full, or it has ended."""
@@ -27,38 +31,40 @@ class Unavailable(Exception):
 class Lane:
     """The memory of one batch at a time, and the model as a graph on it."""
 
+    stream: torch.cuda.Stream
     x_host: torch.Tensor  # pinned, as y_host
     x: torch.Tensor
     y: torch.Tensor
     y_host: torch.Tensor
     graph: torch.cuda.CUDAGraph
-    copying: torch.cuda.Stream
     begun: float = math.inf  # when its batch began
 
 
 class Service:
     """Answers requests in batches. While the GPU computes one, the next is made ready."""
 
+    fault = torch.AcceleratorError  # after such an error, every later batch would fail, too
+
     def __init__(self, model, shape, dtype=torch.float32, max_batch=32, max_queue=1000):
         self.model, self.max_batch = model, max_batch
         self.expected = torch.Size(shape), dtype, torch.device("cpu")
         self.queue, self.closed = asyncio.Queue(max_queue), False
-        self.computing = torch.cuda.Stream()
         self.lanes = [self.lane() for _ in range(2)]
 
     def lane(self):
         shape, dtype, _ = self.expected
+        stream = torch.cuda.Stream()
         x_host = torch.zeros(self.max_batch, *shape, dtype=dtype, pin_memory=True)
         x = torch.zeros(self.max_batch, *shape, dtype=dtype, device="cuda")
         with torch.inference_mode():
-            graph, y = self.capture(x)
+            graph, y = self.capture(x, stream)
         y_host = torch.empty(y.shape, dtype=y.dtype, pin_memory=True)
-        return Lane(x_host, x, y, y_host, graph, torch.cuda.Stream())
+        return Lane(stream, x_host, x, y, y_host, graph)
 
-    def capture(self, x):
+    def capture(self, x, stream):
         self.model(x)  # once before, so that everything is loaded
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, stream=self.computing):  # not the one of all other captures
+        with torch.cuda.graph(graph, stream=stream):  # not the one of all other captures
             y = self.model(x)
         return graph, y
 
@@ -91,7 +97,6 @@ class Service:
         finally:
             self.closed = True
             self.refuse(self.queue.get_nowait() for _ in range(self.queue.qsize()))
-            await agt.reached(self.computing)  # a batch may still use our memory
 
     def refuse(self, batch):
         for _, answer in batch:
@@ -117,43 +122,105 @@ class Service:
                 for _, answer in batch:
                     if not answer.done():
                         answer.set_exception(error)
-                if isinstance(error, agt.DeviceError):
-                    raise  # every later batch would fail, too: the service ends
+                if isinstance(error, self.fault):
+                    raise  # the service ends
             finally:
                 lane.begun = math.inf
                 self.refuse(batch)  # those that aren't answered, because the lane was cancelled
+
+    def enqueue(self, rows, lane):
+        """Hand a batch to the GPU: copy in, compute, copy out."""
+        with torch.inference_mode(), torch.cuda.stream(lane.stream):
+            torch.stack(rows, out=lane.x_host[: len(rows)])
+            lane.x.copy_(lane.x_host, non_blocking=True)
+            return lane.y_host.copy_(self.compute(lane), non_blocking=True)
+
+class Awaited(Service):
+    """The loop enqueues the batches, and does other things until they're done."""
+
+    fault = agt.DeviceError
+
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
+        agt.current_device().patience_us = 50_000  # as long as an await asks the GPU itself
 
     async def process(self, rows, lane):
         try:
             y = self.enqueue(rows, lane)
         finally:  # also if it failed halfway: the next batch will overwrite the pinned memory
-            await agt.reached(self.computing)
+            await agt.reached(lane.stream)
         return y.clone()
 
-    def enqueue(self, rows, lane):
-        """Hand a batch to the GPU: copy in, compute, copy out. Never waits for it."""
-        with agt.ranges.span("batch"), torch.inference_mode():
-            torch.stack(rows, out=lane.x_host[: len(rows)])
-            with torch.cuda.stream(lane.copying):
-                lane.x.copy_(lane.x_host, non_blocking=True)
-            self.computing.wait_stream(lane.copying)
-            with torch.cuda.stream(self.computing):
-                return lane.y_host.copy_(self.compute(lane), non_blocking=True)
+    async def run(self):
+        try:
+            await super().run()
+        finally:  # whoever is cancelled hasn't waited for its batch
+            for lane in self.lanes:
+                await agt.reached(lane.stream)
 
-import gc
-import logging
-from contextlib import asynccontextmanager
+class InThreads(Service):
+    """A thread for each lane enqueues its batches, and sleeps until they're done."""
+
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
+        alone = {"initializer": torch.set_num_threads, "initargs": (1,)}  # holds for a thread only
+        self.pool, self.turn = ThreadPoolExecutor(len(self.lanes), **alone), threading.Lock()
+
+    def waited(self, rows, lane):
+        end = torch.cuda.Event(blocking=True)  # without this, waiting keeps a core busy
+        try:
+            y = self.enqueue(rows, lane)
+        finally:
+            end.record(lane.stream)
+            end.synchronize()
+        return y.clone()
+
+    async def process(self, rows, lane):
+        loop = asyncio.get_running_loop()
+        asked = loop.run_in_executor(self.pool, self.waited, rows, lane)
+        try:
+            return await asyncio.shield(asked)
+        finally:
+            await asyncio.wait([asked])
+
+
+class Uncaptured(InThreads):
+    """For a model that can't be captured: the lane's thread calls it for each batch."""
+
+    def capture(self, x, stream):
+        y = self.model(x)  # once before, so that everything is loaded
+        torch.cuda.synchronize()
+        return None, y
+
+    def compute(self, lane):
+        with self.turn:  # a module may keep something between two lines
+            return self.model(lane.x)  # all rows, as new shapes may be compiled anew
 
 from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-DEADLINE_S, SHUTDOWN_S = 2.0, 10.0
+SERVICE = Awaited  # or InThreads, or Uncaptured
+LARGEST, DEADLINE_S, SHUTDOWN_S = 65_536, 2.0, 10.0
+
+
+def decoded(body):
+    """YOUR REQUEST: the tensor that a body stands for, or any error."""
+    x = torch.tensor(json.loads(body)["x"], dtype=DTYPE)
+    if x.shape != SHAPE or not torch.isfinite(x).all():
+        raise ValueError
+    return x
+
+
+def encoded(y):
+    """YOUR ANSWER: what JSON says of a tensor."""
+    return {"best": int(y.argmax()), "scores": y.tolist()}
 
 
 @asynccontextmanager
 async def lifespan(app):
-    app.state.service = Service(model, SHAPE, DTYPE)
+    app.state.service = SERVICE(model, SHAPE, DTYPE)
     gc.collect()
     gc.freeze()  # or else the collector looks through all of PyTorch, for a tenth of a second
     running = asyncio.create_task(app.state.service.run())
@@ -176,23 +243,25 @@ def problem(status, why):
 
 
 async def answer(request):
-    body, numbers = bytearray(), math.prod(SHAPE)
-    size = numbers * DTYPE.itemsize
+    body = bytearray()
     try:
         async with asyncio.timeout(DEADLINE_S):  # for a slow upload, too
             async for part in request.stream():
                 body += part
-                if len(body) > size:
-                    break
-            if len(body) != size:
-                return problem(422, f"send {numbers} numbers, {DTYPE}, little-endian: {size} bytes")
-            x = torch.frombuffer(body, dtype=DTYPE).reshape(SHAPE)
+                if len(body) > LARGEST:
+                    return problem(413, f"send at most {LARGEST} bytes")
+            try:
+                x = decoded(body)
+            except Exception:  # whatever it stumbles over, the body is to blame
+                return problem(400, f'send {{"x": [...]}} with finite numbers of shape {SHAPE}')
             y = await request.app.state.service(x)
+    except ClientDisconnect:
+        return problem(400, "the client is gone")  # nobody hears this
     except TimeoutError:
         return problem(504, f"no answer within {DEADLINE_S} s")
     except Unavailable as error:
         return problem(503, str(error))
-    return JSONResponse({"best": int(y.argmax())})  # YOUR ANSWER
+    return JSONResponse(encoded(y))
 
 
 async def health(request):

@@ -84,8 +84,8 @@ def test_the_service_of_the_page_is_measured(cuda: Device) -> None:
 def test_the_server_of_the_page_is_measured_over_http(cuda: Device) -> None:
     for module in ("torch", "starlette", "uvicorn"):
         pytest.importorskip(module)
-    few = ("--seconds", "0.2", "--rounds", "1", "--ways", "service", "pool")
-    assert python(FOLDER / "over_http.py", *few).stdout.count("per_second") == 2
+    few = ("--seconds", "0.3", "--rounds", "1", "--ways", "service", "awaits", "pool")
+    assert python(FOLDER / "over_http.py", *few).stdout.count("per_second") == 6
 
 
 @pytest.mark.gpu

@@ -1,10 +1,10 @@
-"""Draw the pictures of docs/from_pytorch.md, by running its listings on a GPU with PyTorch.
+"""Draw the pictures of the two pages on PyTorch, by running their listings on a GPU with PyTorch.
 
     python tools/torch_pictures.py --out FOLDER
 
-writes its three pictures there, which belong in docs/, and two recordings: handlers that block, and that
-await. These belong in asyncgpu_tutor/traces/recordings/torch. What the page speaks of is then written into
-the pictures: names, a length of time, and the streams as PyTorch's users call them.
+writes four pictures there, which belong in docs/, and two recordings: handlers that block, and that await.
+These belong in asyncgpu_tutor/traces/recordings/torch. What the pages speak of is then written into the
+pictures: names, a length of time, and the streams as PyTorch's users call them.
 """
 
 from __future__ import annotations
@@ -12,33 +12,42 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import sys
 from importlib import metadata
-from itertools import pairwise
+from itertools import cycle, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import record_course
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor.traces.pictures.panel import LOW
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = "docs/from_pytorch.md"
+MISTAKES, SERVICE = "docs/torch_mistakes.md", "docs/from_pytorch.md"
 
 
-def run_page(folder: Path) -> dict[str, Any]:
-    """Run the listings in a folder; what they define."""
-    text = (ROOT / PAGE).read_text("utf-8")
-    names: dict[str, Any] = {"__name__": "__main__"}
+def listings(page: str) -> list[str]:
+    """The listings of a page."""
+    return re.findall(r"(?ms)^```python\n(.*?)^```", (ROOT / page).read_text("utf-8"))
+
+
+def run_pages(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Run them in a folder: what the mistakes define, and what the look at the service does."""
+    (see,) = (each for each in listings(SERVICE) if "compare_timelines" in each)
+    mistakes: dict[str, Any] = {"__name__": "__main__"}
+    seen: dict[str, Any] = {"__name__": "__main__"}
     folder.mkdir(parents=True, exist_ok=True)
+    sys.path.insert(0, str(ROOT / "docs"))  # for answers.py
     here = Path.cwd()
     os.chdir(folder)
     try:
-        listings = re.findall(r"(?ms)^```python\n(.*?)^```", text)
-        for listing in (each for each in listings if "starlette" not in each):
-            exec(compile(listing, PAGE, "exec"), names)
+        for listing in listings(MISTAKES):
+            exec(compile(listing, MISTAKES, "exec"), mistakes)
+        exec(compile(see, SERVICE, "exec"), seen)
     finally:
         os.chdir(here)
-    return names
+    return mistakes, seen
 
 
 class Drawn(NamedTuple):
@@ -64,8 +73,12 @@ def written(svg: str, x: float, y: float, words: str, css: str = "") -> str:
     return svg.replace("</svg>", f"{text}</svg>")
 
 
-def plain(svg: str) -> str:
-    """The picture without kinds in the legend whose bars are hairlines, and PyTorch's names for streams."""
+def plain(svg: str, *streams: str) -> str:
+    """The picture without kinds in the legend whose bars are hairlines, and with names for its streams.
+
+    Of low bars the caption speaks.
+    """
+    svg = svg.replace(f"  \u00b7  {LOW}", "")
     wide = "\n".join(bar.tip.split("\n")[0] for bar in drawn(svg) if bar.wide >= 1)
     seen = re.findall(r"(?m)(?:: |most of it )([^:,\n]*)(?:,.*)?$", wide)
     box = r'<rect class="agt-bar" style="[^"]*" x="([\d.]+)"[^>]*/>'
@@ -80,9 +93,10 @@ def plain(svg: str) -> str:
         elif after:
             gone += float(after[1]) - float(one[1])
     svg = svg[: items[0].start()] + moved + svg[items[-1].end() :]
-    return svg.replace(">stream 0</text>", ">default</text>").replace(
-        ">stream 1</text>", ">side</text>"
-    )
+    numbers = sorted({int(number) for number in re.findall(r">stream (\d+)</text>", svg)})
+    for number, name in zip(numbers, streams, strict=True):
+        svg = svg.replace(f">stream {number}</text>", f">{name}</text>")
+    return svg
 
 
 def item(svg: str) -> str:
@@ -98,7 +112,7 @@ def item(svg: str) -> str:
             "</svg>", f'<path d="{path}" style="fill:none;stroke:var(--agt-ink)"/></svg>'
         )
         svg = written(svg, right + 4, above + 4, f"{long / 1000:.1f} ms")
-    return plain(svg)
+    return plain(svg, "default")
 
 
 def reuse(svg: str) -> str:
@@ -117,34 +131,50 @@ def reuse(svg: str) -> str:
     svg = written(svg, middle, model[0].y + 13.5, "model", "text-anchor:middle;font-weight:400")
     number = r'(<text class="agt-tick"[^>]*>)([\d.]+)<'
     svg = re.sub(number, lambda found: f"{found[1]}{float(found[2]) / 1000:g}<", svg)
-    facts = r"  \u00b7  ([\d.]+) \u00b5s"
-    svg = re.sub(facts, lambda found: f"  \u00b7  {float(found[1]) / 1000:.2f} ms", svg, count=1)
-    return plain(svg.replace("(\u00b5s)</text>", "(ms)</text>"))
+    facts = r"  \u00b7  ([\d.]+) \u00b5s.*?</text>"
+    svg = re.sub(
+        facts, lambda found: f"  \u00b7  {float(found[1]) / 1000:.2f} ms</text>", svg, count=1
+    )
+    return plain(svg.replace("(\u00b5s)</text>", "(ms)</text>"), "default", "side")
 
 
 def capture(svg: str) -> str:
-    """Where the first replay has no copy."""
+    """What the kernel is, and where the first replay has no copy."""
     kernel = min((bar for bar in drawn(svg) if ": kernel," in bar.tip), key=lambda bar: bar.y)
     words = "no copy: it ran in the capture"
-    return plain(written(svg, kernel.x + kernel.wide + 8, kernel.y + 13.5, words))
+    svg = written(svg, kernel.x + kernel.wide + 8, kernel.y + 13.5, words)
+    for name, told in (("vectorized_elementwise_kernel", "x * 2"), ("d2d", "copy")):
+        svg = svg.replace(f">{name}</text>", f">{told}</text>")
+    return plain(svg, "default")
+
+
+def batches(svg: str) -> str:
+    """Lanes by their number, of both services."""
+    lanes = cycle(("lane 1", "lane 2"))
+    return plain(re.sub(r">stream \d+<", lambda _: f">{next(lanes)}<", svg))
 
 
 def main() -> None:
     """Run, and write the files."""
-    options = argparse.ArgumentParser(description="Draw the pictures of docs/from_pytorch.md.")
+    options = argparse.ArgumentParser(description="Draw the pictures of the pages on PyTorch.")
     options.add_argument("--out", type=Path, required=True, metavar="FOLDER")
     folder = options.parse_args().out.resolve()
-    names = run_page(folder)
+    names, seen = run_pages(folder)
     facts = {**record_course.machine_facts(), "torch": metadata.version("torch")}
     facts |= {"command": "python tools/torch_pictures.py", "kind": "recorded"}
     for name, trace in zip(("torch_blocking", "torch_awaiting"), names["traces"], strict=True):
         trace.about = {**trace.about, **facts, "run": name}
         record_course.write(trace, folder / f"{name}.json")
-    for name, write in (("item", item), ("reuse", reuse), ("capture", capture)):
+    for name, write in (
+        ("item", item),
+        ("reuse", reuse),
+        ("capture", capture),
+        ("batches", batches),
+    ):
         picture = folder / f"torch_{name}.svg"
         picture.write_text(write(picture.read_text("utf-8")), "utf-8")
     print("reused", names["reused"].table(), sep="\n")
-    for trace in (*names["traces"], *names["replays"]):
+    for trace in (*names["traces"], *names["replays"], *seen["traces"]):
         print(agt.analyse(trace).table(), agt.diagnose(trace), trace.table(), sep="\n")
 
 

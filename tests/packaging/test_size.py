@@ -20,9 +20,9 @@ WHOLE = {
     "asyncgpu_tutor": 23_980,
     "asyncgpu_course": 12_130,
     "simgpu": 29_090,
-    "tests": 35_190,
+    "tests": 35_380,
     "course": 47_130,
-    "tools": 7_820,
+    "tools": 7_861,
     "benchmarks": 9_185,
 }
 JAVASCRIPT = 700

@@ -51,7 +51,7 @@ agt.use("sim")
 def lanes_of(lanes, words, told):
     """Draw lanes of (begin, end, kind, words), not to scale."""
     looks = {
-        "work": {"colour": "#56b4e9", "meaning": words[0]},
+        "work": {"colour": "#e69f00", "meaning": words[0]},
         "own": {"colour": "#009e73", "meaning": words[1]},
         "wait": {"colour": "#e6e6e6", "hatch": "////", "meaning": "waits"},
         "phase": {"colour": "#fff7e0"},

@@ -279,8 +279,14 @@ def traced(run, *arguments):
     return trace.from_first()
 
 
+def first_three(trace):
+    """The first half of the kernels of six batches, and all that comes before their end."""
+    kernels = [s for s in trace.device_spans if s.kind != "h2d"]
+    return trace.between(0, kernels[len(kernels) // 2 - 1].end)
+
+
 turn_trace = traced(in_turn, six_batches)
-turn_trace.between(0, 104).plot(
+first_three(turn_trace).plot(
     title="The first three of six batches, in turn",
     lanes=("host", "streams"),
     lesson="Each batch is two copies and three kernels on one stream, with a gap "
@@ -417,7 +423,7 @@ once_trace = traced(in_one_launch(six_batches).sync_on, stream)
 begin = min(span.start for span in once_trace.device_spans)
 once_us = (max(span.end for span in once_trace.device_spans) - begin) / 6
 print(f"In one launch, a batch takes {once_us:.1f} µs.")
-once_trace.between(0, 69).plot(
+first_three(once_trace).plot(
     title="In one launch: the first three of six batches",
     lanes=("host", "engines"),
     lesson="The first four copies are for steps 1 and 2. From then on, the copies for "
@@ -484,7 +490,7 @@ def watched(step, loss, rounds, every, stream, draw):
 check("17-live", watched)
 
 # %% [markdown] id=train-text
-# Here a round is one launch, of the first three batches or of the other three, by turns. All six come three times: that's three **epochs**. Behind `before` is the loss of all 53 places, and behind a step that of its own 32, before the step has changed anything.
+# Here a round is one launch, of the first three batches or of the other three, by turns. All six come three times: that's three **epochs**. In the output, `before` is the loss on all 53 places. Each other line is the loss on its step's own 32, before that step has changed anything.
 
 # %% id=train
 watched = solved("17-live", watched)

@@ -280,7 +280,7 @@ def traced(run, *arguments):
 
 
 def first_three(trace):
-    """The first half of the kernels of six batches, and all that comes before their end."""
+    """Six batches up to the end of the third one."""
     kernels = [s for s in trace.device_spans if s.kind != "h2d"]
     return trace.between(0, kernels[len(kernels) // 2 - 1].end)
 

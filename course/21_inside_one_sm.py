@@ -97,7 +97,7 @@ def draw_by_warps(**kernels):
 for warps in (1, 2, 4):
     print(f"warps on each SM: {warps}, time: {us_of(total, warps):6.1f} µs")
 out = agt.zeros(SMS * 128).sync()
-lesson = "The waits of four warps lie side by side. (In our model, the first is the shortest.)"
+lesson = "Four warps wait side by side. (In our model, the first wait is the shortest.)"
 agt.show_warps(total, NUMBERS, x, out, grid=SMS, block=128, until=0.5, lesson=lesson)
 
 # %% [markdown] id=one-warp-text

@@ -20,6 +20,7 @@ from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.errors import DeviceUnavailableError
 from asyncgpu_tutor.run.current import resolve
 
+from .errors_told import ErrorsTold
 from .full_runs import MARK, FullRuns
 from .in_a_browser import by_the_course, forbid
 from .tools import Command
@@ -43,11 +44,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--full", action="store_true", help="run also what rests only on files that did not change"
     )
+    parser.addoption(
+        "--note", action="store_true", help="write down what wrong answers and errors are told"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"{MARK}(*files): see tests/full_runs.py")
     config.pluginmanager.register(FullRuns(config))
+    config.pluginmanager.register(ErrorsTold(config))
 
 
 def pytest_collection_finish() -> None:

@@ -10,6 +10,7 @@ the second of them. So they rest on the checks: see tests/full_runs.py.
 All wrong answers take ten minutes, and most are told what another one is told already. So a full run notes,
 in ``daily_answers/``, all but the few that reach each reason at the least cost, and a daily run tries those,
 and whatever was added or changed since. No assertion is different: each reason has to be reached in both.
+What the answers are told is held word for word: see words_told.py.
 """
 
 import ast
@@ -24,12 +25,14 @@ from typing import Any
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_course import Outcome, Rejected, check, hint, solution
+from asyncgpu_course import Outcome, Rejected, check, forget, hint, solution
 from asyncgpu_course.checks import schedule
 from asyncgpu_course.exercises import chapters
 from asyncgpu_course.exercises.answers import explanation, hints
 from asyncgpu_course.exercises.chapters import EXERCISES
 from tests.tools import tool as load
+
+from . import words_told
 
 ROOT = Path(__file__).resolve().parents[3]
 FEWEST_WRONG = 3
@@ -180,8 +183,9 @@ def test_each_wrong_answer_is_rejected_and_each_reason_is_given_to_some(
     reached: set[tuple[str, int]] = set()
     tried: dict[str, tuple[float, set[tuple[str, int]]]] = {}
     record = (DAILY / chapter).with_suffix(".json")
-    spared = set[str]()
-    if not pytestconfig.getoption("--full") and record.exists():
+    spared, note = set[str](), pytestconfig.getoption("--note")
+    told_words: words_told.Words = {}
+    if not (note or pytestconfig.getoption("--full")) and record.exists():
         spared = set(json.loads(record.read_text("utf-8"))["spared"])
     plain = Rejected.__init__
 
@@ -193,17 +197,20 @@ def test_each_wrong_answer_is_rejected_and_each_reason_is_given_to_some(
         plain(self, *args)
 
     monkeypatch.setattr(Rejected, "__init__", noted)
-    for number, answer in enumerate(WRONG[chapter]):
+    answers = words_told.named(WRONG[chapter])
+    for number, (its_name, answer) in enumerate(answers):
         if _digest(answer) in spared:
             continue
         name = f"{answer.id}, wrong answer {number} of the chapter"
         before, start = set(reached), time.process_time()
         reached.clear()
+        forget(answer.id)  # each is told what the first one is told
         outcome = checked(chapter, answer)
         assert outcome.status == "rejected", name
         assert answer.cause in outcome.cause, name
         assert "\n" not in outcome.cause, name
         assert outcome.cause in outcome.text, name
+        told_words.setdefault(answer.id, {})[its_name] = words_told.words(answer.id, outcome)
         told = {
             (file, span[0]) for file, span, _ in reasons for line in span if (file, line) in reached
         }
@@ -214,6 +221,9 @@ def test_each_wrong_answer_is_rejected_and_each_reason_is_given_to_some(
         assert not asked or any((source, line) in reached for line in lines), (
             f"{source}, line {lines[0]}: no wrong answer fails this"
         )
+    if note:
+        words_told.note(chapter, told_words)
+    words_told.hold(chapter, told_words, answers)
     if pytestconfig.getoption("--full"):
         spared = sorted(tried.keys() - set(_cheapest(tried)))
         text = json.dumps({"spared": spared}, indent=1) + "\n"

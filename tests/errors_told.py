@@ -1,0 +1,97 @@
+"""What an error says stays what it is, word for word, unless somebody means it.
+
+A test that expects an error demands a part of its message, as in `pytest.raises(..., match="out of bounds")`.
+The rest, such as the index, the bound or the cure, is held here: ``errors_told/`` has, for each file of tests
+and each test, the messages of the project's errors that `pytest.raises` caught. `--note` writes those of the
+tests that run anew. A test that isn't there yet is not held, and a full run adds it.
+"""
+
+import json
+import re
+import sys
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FOLDER = Path(__file__).with_name("errors_told")
+OURS = ("asyncgpu_tutor.", "asyncgpu_course.", "simgpu.")
+KIND = "errors told"  # of what a test's process tells the one that writes
+HELD = sys.platform == "linux" and sys.version_info < (3, 13)  # where the words were compared
+# What each run has anew: paths, numbers of operations, addresses. And digits that depend on the processor.
+ANEW = re.compile(
+    rf"\S*pytest-of-\S*|{re.escape(str(FOLDER.parents[1]))}|0x[0-9a-f]{{6,}}|(?<=#)\d+"
+)
+FRACTION = re.compile(r"\d+\.\d{3,}(?:e[-+]?\d+)?")
+# Where the parser gives up depends on how deep Python's stack is by then.
+DEEP = re.compile(r"(?s).*nested too deep.*")
+
+
+def plain(text: str) -> str:
+    """A message as it is in each run."""
+    text = DEEP.sub("nested too deep", ANEW.sub("...", text))
+    return FRACTION.sub(lambda found: f"{float(found[0]):.3g}", text)
+
+
+def _file(test: str) -> Path:
+    """Where the messages are that belong to a test's file."""
+    return (FOLDER / test.partition("::")[0].removeprefix("tests/")).with_suffix(".json")
+
+
+def _read(file: Path) -> dict[str, list[str]]:
+    return json.loads(file.read_text("utf-8")) if file.exists() else {}
+
+
+class ErrorsTold:
+    """The hooks of pytest that `conftest.py` registers."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.anew: bool = config.getoption("--note")
+        self.adds = self.anew or config.getoption("--full")
+        self.worker = hasattr(config, "workerinput")
+        self.met: list[str] = []  # in the test that runs
+        self.noted: dict[Path, dict[str, list[str]]] = {}
+        self.told: dict[str, list[str]] = {}  # by test, what is to be written
+        leave = pytest.RaisesExc.__exit__
+
+        def watched(raises: Any, kind: Any, error: Any, trace: Any) -> bool:
+            caught = leave(raises, kind, error, trace)
+            if caught and type(error).__module__.startswith(OURS):
+                self.met.append(plain(str(error)))
+            return caught
+
+        pytest.RaisesExc.__exit__ = watched
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None]:
+        """After a test that passed, compare what it has met with what is noted."""
+        self.met = []
+        yield
+        if not HELD or not self.met or hasattr(getattr(item, "obj", None), "hypothesis"):
+            return  # Hypothesis has other examples in another version of it
+        file, name = _file(item.nodeid), item.nodeid.partition("::")[2]
+        if file not in self.noted:
+            self.noted[file] = _read(file)
+        noted = self.noted[file].get(name)
+        if noted is None or self.anew:
+            item.user_properties.append((KIND, self.met))
+        elif noted != self.met:
+            command = f"python -m pytest --note {item.nodeid.partition('::')[0]}"
+            lines = [f"other errors than are noted. If they are meant: {command}", "noted:"]
+            raise AssertionError("\n".join([*lines, *noted, "met:", *self.met]))
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "call" and report.passed:
+            properties = dict(report.user_properties)
+            if KIND in properties:
+                self.told[report.nodeid] = properties[KIND]
+
+    def pytest_sessionfinish(self) -> None:
+        if self.worker or not self.adds:
+            return
+        for file in {_file(test) for test in self.told}:
+            mine = {t.partition("::")[2]: told for t, told in self.told.items() if _file(t) == file}
+            file.parent.mkdir(parents=True, exist_ok=True)
+            text = json.dumps({**_read(file), **mine}, indent=1, sort_keys=True, ensure_ascii=False)
+            file.write_text(text + "\n", encoding="utf-8", newline="\n")

@@ -11,7 +11,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 65 minutes, and 40 for the second sitting, on another day. The encores take 25 more |
+# | Time | 65 minutes, and 40 for the second sitting, on another day. The encores take 35 more |
 # | You need | [04_combinators](04_combinators.ipynb), [06_await](06_await.ipynb) and [07_async_mlp](07_async_mlp.ipynb), but neither a GPU nor a second machine |
 
 # %% id=setup
@@ -36,7 +36,7 @@ device
 # %% [markdown] id=next-door
 # ## Two GPUs next door
 #
-# (All GPUs on this page are simulated, even if you have a real one, and so is the next room. Twice we start two real processes, if [Dask](https://distributed.dask.org) is installed, and `cryptography` for their certificates: without these, anybody on your machine could send them code.)
+# All GPUs on this page are simulated, even if you have a real one, and so is the next room.
 #
 # First, something to send. Here's the network of chapter 07, which looks for threes among handwritten digits:
 
@@ -130,7 +130,7 @@ at_work = slow.metrics().device_active
 reveal("16-busy", f"{at_work:.0f}", picture, part=at_work / slow.metrics().makespan)
 
 # %% id=16-busy lesson
-# Nine calls side by side, each with its way out and its way back. In between, the worker's Python launches something, which gives the GPU a sliver of work.
+# Nine calls, one after the other, each with its way out and its way back. In between, the worker's Python launches something, which gives the GPU a sliver of work.
 
 # %% id=16-busy told truth=23
 # That's {part:.1%} of the time. Nearly all the rest is the way there and the way back, half a millisecond each, nine times. In chapter 07 we blamed Python because a launch takes it 16 µs. Those were the days.
@@ -150,17 +150,16 @@ assert np.allclose(scores, np.maximum(digits.batches[0] @ digits.w0 @ digits.w1,
 # | | on our simulated clock | for real |
 # |---|---|---|
 # | launch a kernel yourself | 10 to 16 µs | about 10 µs |
-# | call a worker | 1 ms | not measured |
-# | two calls at once, with recipes | 1 ms | 4 to 12 ms |
+# | call a worker, or two at once | 1 ms | 4 to 12 ms for two |
 # | a further call while others are under way | 25 to 30 µs | 2 to 4 ms |
 # | a further recipe in the same call | nothing | 0.2 ms or less |
 # | a megabyte along, there or back | 2.3 ms | 5 to 7 ms |
 #
-# The right column is Dask, which carries our recipes to other machines: in two processes of quiet machines, encrypted (November 2026). On two busy cores it was some five times as much, and a real cable adds its own time.
+# **The left column is all that our simulated clock charges for a trip.** Its call and its megabyte are the best that we've measured, for a call that does nothing and isn't encrypted. Launches and copies cost what they do at home.
 #
-# **The left column is all that our simulated clock charges for a trip.** (Launches and copies cost what they do at home.) Its call and its megabyte are the best that we've measured, for a call that does nothing, and not encrypted. So guess by the left column, and plan your evenings by the right one.
+# The right column is real recipes, encrypted, on their way to two processes of a quiet machine (November 2026). [Dask](https://distributed.dask.org) carries them. A busy machine took some five times as long, and a real cable adds its own time.
 #
-# Even at its best, a call costs as much as sixty to a hundred launches. So don't send steps. Send the whole thing.
+# So guess by the left column, and plan your evenings by the right one. Even at its best, a call costs as much as sixty to a hundred launches. So don't send steps. Send the whole thing.
 
 # %% [markdown] id=exercise-recipe
 # ### Exercise: one call instead of many
@@ -403,7 +402,7 @@ reveal("16-two", two_ms, lambda: draw_doors(doors), times=times_two)
 # Does the data have to come from *you*? Say that each machine has the batches on its own disk. Then send only the *name* of a batch, and the worker reads it:
 
 # %% id=reading
-folder = tempfile.TemporaryDirectory()
+folder = tempfile.TemporaryDirectory()  # stands for the disk of each machine
 atexit.register(folder.cleanup)
 files = [f"{folder.name}/{i}.npy" for i in range(4)]
 for file, x in zip(files, big.batches):
@@ -428,11 +427,11 @@ print(f"Eight names: {by_name.metrics().makespan / 1000:.1f} ms.")
 # %% [markdown] id=reading-read
 # (`read` is called *inside* the lambda, by the worker. Outside of it, you'd read the file here, and send it.)
 #
-# The simulated clock doesn't count reading. At 2 GB/s a disk needs 2 ms for a batch, and each disk has four to read, so make that 10 ms. It's still an eighth, thanks to the second *disk*. If both machines read from one file server, that's one door again.
+# The simulated clock doesn't count reading. At 2 GB/s a disk needs 2 ms for a batch, and each has four to read, so add 8 ms. That's still a seventh of the 80, thanks to the second *disk*. If both machines read from one file server, that's one door again.
 #
 # ## Or stay at home?
 #
-# You have a GPU, too, and it's right here. Let's give it the same batches, with the weights in place, and no reading counted on either side.
+# You have a GPU, too, and it's right here. Is it quicker on its own than the two next door? All three together would do best, but let's keep it to one or the other. Here are the same batches, with the weights in place, and no reading counted on either side:
 
 # %% id=at-home
 async def at_home(n):
@@ -494,115 +493,11 @@ reveal("16-worth", cross, lambda: draw_lines(took, cross))
 # %% [markdown] id=for-real
 # ### And by the right column?
 #
-# Two real processes get the code of `reading` and a batch's name, but don't run it. So what you see is the bare trip: once with a call for each batch, and once with all of them packed in two calls. A `zip` of recipes is one recipe. (If you see only a line about simulated workers, you have only our prices.)
-
-# %% id=two-processes tags=helpers
-@contextlib.asynccontextmanager
-async def two_processes():
-    """Start two workers in processes of their own, and end them; where there's no Dask, simulate them."""
-    try:
-        from distributed import LocalCluster, Security
-
-        only_us = Security.temporary()  # certificates, or any user of this machine could run code as you
-    except ImportError as missing:
-        print(f"These workers are simulated, too ({missing}): pip install 'asyncgpu_tutor[cluster]'")
-        async with agt.cluster("sim", gpus=2, apart=True) as gpus:
-            yield gpus, None
-        return
-    how = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}
-    async with (
-        LocalCluster(asynchronous=True, security=only_us, **how) as local,
-        agt.cluster(local.scheduler_address, device="sim", security=only_us) as gpus,
-    ):
-        for gpu in gpus:  # what has travelled isn't pinned any more, and we know
-            await gpu(agt.value("ignore").map(warnings.simplefilter))
-        yield gpus, local
-
-
-async def quickest(call, times=20):
-    """Return how many ms of real time the quickest of some calls took."""
-    took = []
-    for _ in range(times):
-        begin = time.perf_counter()
-        await call()
-        took.append(1000 * (time.perf_counter() - begin))
-    return min(took)
-
-# %% id=carrying tags=helpers
-from IPython.display import Markdown, display
-
-
-def draw_trip(each, packed, saves):
-    """Draw what it costs to carry n batches, and what that saves; say from where on the trip pays."""
-    figure, axes = plt.subplots(figsize=(9, 3.6), layout="constrained")
-    n, rows, told = np.array([0, max(packed)]), [("two calls at once, with recipes", each[2])], []
-    looks = [("a call for each batch", each, "#d55e00", "s"), ("packed in two calls", packed, "#009e73", "D")]
-    for name, ms, color, marker in looks:
-        more, first = np.polyfit(list(ms), list(ms.values()), 1)  # a straight line through the points
-        axes.plot(list(ms), ms.values(), marker, color=color, markersize=10 if ms is each else 6)
-        label = f"the trip: {name} (real)"
-        axes.plot(n, first + more * n, "--", color=color, marker=marker, markevery=[], label=label)
-        rows.append(("a further " + ("call" if ms is each else "recipe in the same call"), more))
-        pays = []
-        for what, saved in saves.items():
-            if first > 1000 * (saved - more):
-                pays.append(f"never for {what}")
-                continue
-            at = max(first / (saved - more), 1)
-            pays.append(f"from about {at:.0f} for {what}")
-            axes.plot(at, at * saved, "o", color="black", markersize=9)
-            above = {"xytext": (0, 11), "textcoords": "offset points", "ha": "center"}
-            above["bbox"] = {"color": "white", "pad": 0}  # or a line strikes it through
-            axes.annotate(f"{at:.0f}", (at, at * saved), weight="bold", **above)
-        told.append(f"{name}: {', and '.join(pays)}.")
-    kinds = [("simulated", "#8a4fa3", "-."), ("assumed", "#0072b2", "-")]
-    for (name, ms), (kind, color, style) in zip(saves.items(), kinds):
-        axes.plot(n, ms * n, style, c=color, label=f"saved: half of {name}, {ms:.2f} ms a batch ({kind})")
-    table = ["| | on your machine |", "|---|---|", *(f"| {row} | {ms:.1f} ms |" for row, ms in rows)]
-    display(Markdown("\n".join(table)))
-    top = max(*packed.values(), *[ms * max(packed) for ms in saves.values()])
-    axes.set(xlim=(0, 1.04 * max(packed)), ylim=(0, 1.1 * top))
-    axes.set(xlabel="batches", ylabel="time (ms)")
-    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1), labelspacing=1)
-    lines = "Two dashed lines for what the trip costs, steep and flat, and two for what it saves."
-    told = f"From how many batches on does the trip pay? With {told[0]} With all {told[1]}"
-    shown(figure, lines, told)
-
-# %% id=packing
-def in_two(recipes):
-    """Pack them in two calls: every other recipe in each."""
-    return [agt.zip(*recipes[::2]), agt.zip(*recipes[1::2])]
-
-# %% id=run-carrying tags=helpers
-# What the trip costs, and from where on it pays.
-def carried(n):
-    """Return n recipes that take along what `reading` needs, and only count it there."""
-    return [agt.value(None).map(lambda _, i=i: len((reading, i))) for i in range(n)]
-
-
-each, packed = {}, {}
-async with two_processes() as (gpus, local):
-
-    async def crowd_of(recipes):
-        await asyncio.gather(*[gpus[i % 2](recipe) for i, recipe in enumerate(recipes)])
-
-    for n in (2, 12, 24):
-        each[n] = await quickest(lambda: crowd_of(carried(n)))
-    packed[2] = each[2]  # the same calls
-    for n in (24, 64, 128):
-        packed[n] = await quickest(lambda: crowd_of(in_two(carried(n))))
-if local is not None:
-    saves = {"the work": took[12][0] / 12 / 2000, "the reading": 2 / 2}
-    draw_trip(each, packed, saves)
-
-# %% [markdown] id=carrying-read
-# The dashed lines are your own prices. The two others are what a second GPU saves you: half of the work, and half of the reading if the batches have to be read anyway. At a black dot, the trip begins to pay.
+# A batch is half a millisecond of work for your GPU, so two GPUs save you a quarter of a millisecond for each. By the right column, a further call costs 2 to 4 ms. With a call for each batch, the trip never pays.
 #
-# *With a call for each batch* that's nowhere, because a further call costs more than a batch can save. No second GPU helps: one Python packs every recipe and takes in every answer.
+# But a `zip` of recipes is one recipe, so you can pack many batches into a call. Two such calls take 4 to 12 ms, and a further batch in them up to 0.2 ms, most of what it saves. So it takes dozens of batches, or more than a hundred. If they have to be read, the second disk saves you a millisecond more for each, and a dozen are enough.
 #
-# *Packed*, you pay for two calls, once. For the work alone, that paid from some 20 batches on in one of our runs, and from a hundred in another: the lines are nearly parallel, so noise moves their crossing far. If they had to be read, it was 5 to a dozen. On busy cores, "never" may be the honest answer.
-#
-# **So what do you have to send?** Few calls, with a lot in each. The names of data instead of the data, because for real the 4 MB of one batch take 20 ms and more. And enough to keep you busy at home for more than *twice* as long as the trip takes, because half of it is still to be done next door.
+# **So what do you have to send?** Few calls, with a lot in each. The names of data instead of the data, because 4 MB take 20 ms and more. And enough work: half of it has to take longer than the trip, because the other half is still to be done next door.
 
 # %% id=check-two tags=asserts
 assert 1.9 < times_two < 2.05
@@ -610,7 +505,7 @@ assert all(np.allclose(expected[i % 4], other) for i, other in enumerate(results
 assert all(np.allclose(one, other) for one, other in zip(results, read_there))
 arrived = sorted(span.start for span in two_gpus.from_first().device_spans if span.kind == "h2d")
 assert all(500 < there - 2.34e-3 * (k + 1) * full[0].nbytes < 750 for k, there in enumerate(arrived))
-assert two_gpus.metrics().makespan / 1000 / 8 > 4 * 2 + 0.74 + 1  # an eighth, with the reading
+assert 7 < two_gpus.metrics().makespan / (by_name.metrics().makespan + 4 * 2000) < 7.5  # with the reading
 work = [span.duration for span in one_gpu.device_spans]
 assert 600 < sum(work) / 4 < 800
 assert cross == 6
@@ -631,12 +526,15 @@ async def nothing_takes(n, pack=list):
 
 assert 1000 < await nothing_takes(1) < 1060
 assert 25 < (await nothing_takes(24) - await nothing_takes(1)) / 23 < 30
-assert await nothing_takes(24, in_two) - await nothing_takes(2) < 5
+all_packed = await nothing_takes(24, lambda recipes: [agt.zip(*recipes[k::2]) for k in range(2)])
+assert all_packed - await nothing_takes(2) < 5
 
 # %% [markdown] id=exercise-spread
 # ### Challenge: all of them at once
 #
-# Twenty-four small batches and two GPUs. The version below takes 26 ms, and with all 24 calls under way at once it's 2850 µs. Get below 2600, so pack them. (A call that you save is worth 25 µs on this clock, and for real 2 to 4 ms.) The weights are there already, and `there[k]` is their handle on GPU `k`, which a recipe may use as often as it likes. The batches travel. `layer` brings its result home. Each GPU should do about as many batches as the others, however many GPUs there are, and the results come in order.
+# Twenty-four small batches and two GPUs. The version below takes 26,000 µs, and with all 24 calls under way at once it's 2,850. **Get below 2,600**, by packing them.
+#
+# The weights are there already, and `there[k]` is their handle on GPU `k`, which a recipe may use as often as it likes. The batches travel. `layer` brings its result home. Each GPU should do about as many batches as the others, however many GPUs there are, and the results come in order.
 
 # %% id=16-challenge starter
 async def spread(gpus, there, batches, layer):
@@ -748,14 +646,14 @@ arrived = sum(isinstance(answer, np.ndarray) for answer in answers)
 reveal("16-plug", f"{sum(end < 1200 for end in done)} {arrived}", what_came, last=max(done))
 
 # %% id=16-plug told truth="4 2"
-# The last was computed after {last:.0f} µs, and the hatched results never came home. Computed isn't delivered. Whoever waits for GPU 1 gets a `WorkerLostError`, at the very `await` that needs it, and everybody else goes on. (The ways home look long because on our clock all Pythons take turns: a result leaves when the next batch is launched.)
+# The last was computed after {last:.0f} µs, and the hatched results never came home. Computed isn't delivered. Whoever waits for GPU 1 gets a `WorkerLostError`, at the very `await` that needs it, and everybody else goes on.
 
 # %% [markdown] id=plug-read
 # ### What you can't know
 #
-# You can't know whether a lost batch was computed. (On our clock, a call ends with its worker. For real, a result that's already in the cable may still arrive.) What was on that GPU is gone, but you still have the recipe, and can send it once more. Ours are *idempotent*: they may run twice, since each writes only into its own arrays. A recipe that adds to a file would add twice.
+# From here, you can't know whether a lost batch was computed. What was on that GPU is gone, but you still have the recipe, and can send it once more. Ours are *idempotent*: they may run twice, since each writes only into its own arrays. A recipe that adds to a file would add twice.
 #
-# (`return_exceptions=True` gives you the results of the others as well. Without it, `gather` only raises the first error.)
+# `return_exceptions=True` gave us the results of the others as well. Without it, `gather` only raises the first error.
 #
 # A real plug is worse. A machine that loses its power closes no connections, so nobody hears anything, and Dask believes in it for 30 seconds. So `agt.cluster` asks twice a second, and after 4 seconds of silence it calls the worker lost.
 
@@ -768,7 +666,12 @@ assert "gpu 1" in str(answers[1])
 # %% [markdown] id=exercise-dies
 # ### Exercise: carry on
 #
-# `recipe(x)` makes an operation for a batch, as `small` does. Run all batches, on all GPUs at once, and return the results in order. Any GPU may be lost at any time, and a call to one that's lost raises at once, so you needn't remember which ones are. Then others do its batches, and what's done isn't done again. If no GPU is left, let the `agt.errors.WorkerLostError` out. Take any other error for a bug in the recipe, and let it out at once.
+# `recipe(x)` makes an operation for a batch, as `small` does. Run all batches, on all GPUs at once, and return the results in order. Any GPU may be lost at any time:
+#
+# - Then others do its batches, and what's done isn't done again.
+# - A call to a lost GPU raises at once, so you needn't remember which ones are lost.
+# - If no GPU is left, let the `agt.errors.WorkerLostError` out.
+# - Any other error is a bug in the recipe. Let it out at once.
 
 # %% id=16-dies starter
 async def careful(gpus, recipe, batches):
@@ -803,7 +706,31 @@ check("16-dies", careful)
 # %% [markdown] id=payoff
 # ### The evening
 #
-# And now with two real processes (only their GPUs are simulated), 256 handwritten digits in eight batches, and your `careful`. As soon as all eight are on their way, we kill one process. No vacuum cleaner this time, but `SIGKILL`. (Simulated workers get the vacuum cleaner again, and no picture.)
+# And now for two real processes, in which only the GPUs are simulated. Your `careful` sends them 256 handwritten digits in eight batches. As soon as all are on their way, we kill one process. No vacuum cleaner this time, but `SIGKILL`.
+#
+# This needs Dask, and `cryptography` for certificates: without these, anybody on your machine could send the processes code. Otherwise, simulated workers get the vacuum cleaner again, and no picture.
+
+# %% id=two-processes tags=helpers
+@contextlib.asynccontextmanager
+async def two_processes():
+    """Start two workers in processes of their own, and end them; where there's no Dask, simulate them."""
+    try:
+        from distributed import LocalCluster, Security
+
+        only_us = Security.temporary()  # certificates, or any user of this machine could run code as you
+    except ImportError as missing:
+        print(f"These workers are simulated, too ({missing}): pip install 'asyncgpu_tutor[cluster]'")
+        async with agt.cluster("sim", gpus=2, apart=True) as gpus:
+            yield gpus, None
+        return
+    how = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}
+    async with (
+        LocalCluster(asynchronous=True, security=only_us, **how) as local,
+        agt.cluster(local.scheduler_address, device="sim", security=only_us) as gpus,
+    ):
+        for gpu in gpus:  # what has travelled isn't pinned any more, and we know
+            await gpu(agt.value("ignore").map(warnings.simplefilter))
+        yield gpus, local
 
 # %% id=watched tags=helpers
 class Watched:
@@ -910,9 +837,9 @@ print(f"One GPU at home reads these eight batches in {home_us:.0f} simulated µs
 # %% [markdown] id=payoff-read
 # Nothing is missing, although a worker was lost while it had work.
 #
-# If you have the picture, a hatched call ended when the bad news came: the operating system closes a dead process's connections. Each call hears it for itself, and before the next one does, your one Python may be busy packing the batch that it sends on. That's why the hatched bars don't end together. If a blue bar begins right where a hatched one ends, your `careful` sent the batch on at once. With white in between, it waited for the others first.
+# If you have the picture, a hatched call ended when the bad news came: the operating system closes a dead process's connections. If a blue bar begins right there, your `careful` sent the batch on at once. With white in between, it waited for the others first.
 #
-# It's a rescue, not a race. At home, all eight would be done before a single call came back, on the simulated clock. So send enough work to pay for the trip (tonight's wasn't), and work that anybody could do.
+# It's a rescue, not a race. On the simulated clock, your GPU at home would be done with all eight before a single call came back.
 #
 # And the real machines under those desks? Your program needs the address of a Dask scheduler instead of `"sim"`, and over there this package and the same Python. But choose who can reach that address, because whoever does can run code on your workers. [docs/cluster.md](../docs/cluster.md) has the steps.
 
@@ -931,6 +858,96 @@ folder.cleanup()  # the files of `read`
 
 # %% id=score-second
 score("16")
+
+# %% [markdown] id=own-prices
+# ## Encore: your own prices
+#
+# *For a day when you have Dask.*
+#
+# Two real processes get the code of `reading` and a batch's name, but don't run it. So this is the bare trip, with a call for each batch, and packed in two.
+
+# %% id=carrying tags=helpers
+from IPython.display import Markdown, display
+
+
+async def quickest(call, times=20):
+    """Return how many ms of real time the quickest of some calls took."""
+    took = []
+    for _ in range(times):
+        begin = time.perf_counter()
+        await call()
+        took.append(1000 * (time.perf_counter() - begin))
+    return min(took)
+
+
+def draw_trip(each, packed, saves):
+    """Draw what it costs to carry n batches, and what that saves; say from where on the trip pays."""
+    figure, axes = plt.subplots(figsize=(9, 3.6), layout="constrained")
+    n, rows, told = np.array([0, max(packed)]), [("two calls at once, with recipes", each[2])], []
+    looks = [("a call for each batch", each, "#d55e00", "s"), ("packed in two calls", packed, "#009e73", "D")]
+    for name, ms, color, marker in looks:
+        two, *others = ms  # a straight line that begins at the first point
+        rise, run = np.array([(ms[n] - ms[two], n - two) for n in others]).T
+        more = rise @ run / (run @ run)
+        first = ms[two] - two * more
+        axes.plot(list(ms), ms.values(), marker, color=color, markersize=10 if ms is each else 6)
+        label = f"the trip: {name} (real)"
+        axes.plot(n, first + more * n, "--", color=color, marker=marker, markevery=[], label=label)
+        rows.append(("a further " + ("call" if ms is each else "recipe in the same call"), more))
+        pays = []
+        for what, saved in saves.items():
+            if first > n[-1] * (saved - more):
+                pays.append(f"not up to {n[-1]} for {what}")
+                continue
+            at = max(first / (saved - more), 1)
+            pays.append(f"from about {at:.0f} for {what}")
+            axes.plot(at, at * saved, "o", color="black", markersize=9)
+            above = {"xytext": (0, 11), "textcoords": "offset points", "ha": "center"}
+            above["bbox"] = {"color": "white", "pad": 0}  # or a line strikes it through
+            axes.annotate(f"{at:.0f}", (at, at * saved), weight="bold", **above)
+        told.append(f"{name}: {', and '.join(pays)}.")
+    kinds = [("simulated", "#8a4fa3"), ("assumed", "#0072b2")]
+    for (name, ms), (kind, color) in zip(saves.items(), kinds):
+        axes.plot(n, ms * n, c=color, label=f"saved: half of {name}, {ms:.2f} ms a batch ({kind})")
+    table = ["| | on your machine |", "|---|---|", *(f"| {row} | {ms:.1f} ms |" for row, ms in rows)]
+    display(Markdown("\n".join(table)))
+    top = max(*packed.values(), *[ms * max(packed) for ms in saves.values()])
+    axes.set(xlim=(0, 1.04 * max(packed)), ylim=(0, 1.1 * top))
+    axes.set(xlabel="batches", ylabel="time (ms)")
+    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1), labelspacing=1)
+    lines = "Two dashed lines for what the trip costs, steep and flat, and two solid ones for what it saves."
+    told = f"From how many batches on does the trip pay? With {told[0]} With all {told[1]}"
+    shown(figure, lines, told)
+
+# %% id=packing
+def in_two(recipes):
+    """Pack them in two calls: every other recipe in each."""
+    return [agt.zip(*recipes[::2]), agt.zip(*recipes[1::2])]
+
+# %% id=run-carrying tags=helpers
+# What the trip costs, and from where on it pays.
+def carried(n):
+    """Return n recipes that take along what `reading` needs, and only count it there."""
+    return [agt.value(None).map(lambda _, i=i: len((reading, i))) for i in range(n)]
+
+
+each, packed = {}, {}
+async with two_processes() as (gpus, local):
+
+    async def crowd_of(recipes):
+        await asyncio.gather(*[gpus[i % 2](recipe) for i, recipe in enumerate(recipes)])
+
+    for n in (2, 12, 24):
+        each[n] = await quickest(lambda: crowd_of(carried(n)))
+    packed[2] = each[2]  # the same calls
+    for n in (24, 64, 128):
+        packed[n] = await quickest(lambda: crowd_of(in_two(carried(n))))
+if local is not None:
+    saves = {"the work": took[12][0] / 12 / 2000, "the reading": 2 / 2}
+    draw_trip(each, packed, saves)
+
+# %% [markdown] id=own-prices-read
+# The dashed lines are the trip, at your machine's prices, and the solid ones are what it saves you. From a black dot on, it pays. On a busy machine, there may be none.
 
 # %% [markdown] id=big-machine
 # ## Encore: one big machine
@@ -967,7 +984,9 @@ reveal("16-network", f"{times_network:.0f}", picture, ms=ms)
 # Shown is GPU 1, which comes last and needn't wait. In one box the all-reduce is the sliver on the left. Between two machines it's all you see.
 
 # %% id=16-network told truth=76
-# Each of them sends 64 MB (67 million bytes) at 3.6 GB/s, and that's {ms:.1f} ms. Two real H200s (November 2026), with sockets on one host for a network, took 248 µs and 19.4 ms. So a training step of 17 ms, with four layers of 4096 x 4096, spends a millisecond on its gradients over NVLink, and would spend nearly 80 over those sockets. Most office networks are slower still: at 1 Gb/s, our 64 MB would take half a second.
+# Each sends the other half of its numbers, adds up, and then sends half of the sums. That's 64 MB in all (67 million bytes), which take 18.6 ms at 3.6 GB/s, and with a little for the start it's {ms:.1f}. Two real H200s (November 2026), with sockets on one host for a network, took 248 µs and 19.4 ms.
+#
+# So a training step of 17 ms, with four layers of 4096 x 4096, spends a millisecond on its gradients over NVLink. Over those sockets it would be nearly 80, and at most 17 of them can hide behind the work. Most office networks are slower still: at 1 Gb/s, our 64 MB would take half a second.
 
 # %% [markdown] id=big-machine-read
 # If your GPUs have a lot to say to each other and your network is an ordinary one, buy the second GPU for the same box. Use a second machine for pieces that don't need each other.

@@ -679,7 +679,11 @@ async def test_the_end_waits_for_what_a_thread_still_enqueues(
     assert str(asked.exception()) == "the service has ended"
 
 
-def test_threads_need_nothing_of_ours() -> None:
+async def test_threads_need_nothing_of_ours(sim: Device) -> None:
+    names = page_names(OF_THE_SERVICE, OF_THREADS)
+    del names["agt"]
+    (answer,) = await answers_of(names["InThreads"](twice, SHAPE), [request(3)])
+    assert float(answer[0]) == 6.0
     left = [line for line in "\n".join(OF_THE_SERVER).splitlines() if "agt" in line]
     assert [line for line in left if line not in OF_AWAITS.splitlines()] == [
         "import asyncgpu_tutor as agt",

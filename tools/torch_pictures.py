@@ -124,7 +124,7 @@ def reuse(svg: str) -> str:
         bar = next(
             b for b in drawn(svg) if ": kernel," in b.tip and f"\nin the range {name}\n" in b.tip
         )
-        x, css = (bar.x - 6, "text-anchor:end") if name == "sum" else (bar.x + bar.wide + 4, "")
+        x, css = (bar.x - 6, "text-anchor:end") if bar.x > 500 else (bar.x + bar.wide + 4, "")
         svg = written(svg, x, bar.y + 13.5, words, css)
     model = [bar for bar in drawn(svg) if bar.wide > 20 and "\nin the range model\n" in bar.tip]
     middle = (model[0].x + model[-1].x) / 2

@@ -10,6 +10,7 @@ import ast
 import asyncio
 import gc
 import json
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -30,7 +31,8 @@ from tests.laws.kernels import SCALE, kernel
 from tests.laws.test_failures import faulty
 from tests.tools import blocks, page
 
-SNIPPETS = blocks(page("docs/from_pytorch.md"))
+TEXT = page("docs/from_pytorch.md")
+SNIPPETS = blocks(TEXT)
 OF_THE_SERVER = [snippet for snippet in SNIPPETS if " answers" not in snippet]
 (IMPORTS,) = (snippet for snippet in SNIPPETS if "\nimport gc\n" in snippet)
 (OF_THE_MODEL,) = (snippet for snippet in SNIPPETS if "# YOUR MODEL" in snippet)
@@ -77,6 +79,14 @@ def test_nothing_runs_or_records_where_a_server_imports_the_file() -> None:
 
 def test_the_file_to_download_has_the_listings_of_the_server() -> None:
     assert page("docs/answers.py") == "\n".join(OF_THE_SERVER)
+
+
+def test_the_picture_is_that_of_the_page() -> None:
+    drawn = page("docs/torch_batches.svg")
+    one, batches = re.findall(r"one by one ([\d.]+) ms, in batches ([\d.]+) ms\n", TEXT)[0]
+    took = re.findall(r"NVIDIA H200  \u00b7  ([\d.]+) (ms|\u00b5s)", drawn)
+    assert [f"{float(n) / (1 if unit == 'ms' else 1000):.1f}" for n, unit in took] == [one, batches]
+    assert drawn.count(">lane 1</text>") == drawn.count(">lane 2</text>") == 2
 
 
 @pytest.fixture

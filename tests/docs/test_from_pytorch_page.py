@@ -134,6 +134,9 @@ async def answers_of(service: Any, asked: list[Any]) -> list[Any]:
 def test_the_readers_test_runs_on_a_gpu(cuda: Device, answers: Any) -> None:
     torch_and_a_client()
     run_its_test(answers(page("docs/answers.py")))
+    broken = page("docs/answers.py").replace("await agt.reached(lane.stream)", "pass", 1)
+    with pytest.raises(AssertionError, match="not close"):
+        run_its_test(answers(broken))
 
 
 @pytest.mark.gpu

@@ -44,6 +44,6 @@ def test_the_program_runs(cuda: Device, tmp_path: Path, monkeypatch: pytest.Monk
         for label in ("ones", "zeros", "sum")
     )
     assert ones.end <= zeros.end < total.start
-    assert names["shows"] == [0.0, 10.0]
+    assert names["results"] == [0.0, 10.0]
     drawn = {"torch_item.svg", "torch_reuse.svg", "torch_capture.svg"}
     assert {path.name for path in tmp_path.iterdir()} == drawn

@@ -20,9 +20,9 @@ from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.errors import DeviceUnavailableError
 from asyncgpu_tutor.run.current import resolve
 
-from .errors_told import ErrorsTold
 from .full_runs import MARK, FullRuns
 from .in_a_browser import by_the_course, forbid
+from .told import Told
 from .tools import Command
 
 forbid(by_the_course)
@@ -45,14 +45,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--full", action="store_true", help="run also what rests only on files that did not change"
     )
     parser.addoption(
-        "--note", action="store_true", help="write down what wrong answers and errors are told"
+        "--note", action="store_true", help="write down what tests and wrong answers are told"
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"{MARK}(*files): see tests/full_runs.py")
     config.pluginmanager.register(FullRuns(config))
-    config.pluginmanager.register(ErrorsTold(config))
+    config.pluginmanager.register(Told(config))
 
 
 def pytest_collection_finish() -> None:
@@ -155,6 +155,13 @@ def command(capsys: pytest.CaptureFixture[str]) -> Command:
         return said
 
     return run
+
+
+@pytest.fixture
+def tell(pytestconfig: pytest.Config) -> Callable[[str], None]:
+    """Take a line that has to be the same in each run: see told.py."""
+    (hooks,) = [p for p in pytestconfig.pluginmanager.get_plugins() if isinstance(p, Told)]
+    return hooks.tell
 
 
 @pytest.fixture

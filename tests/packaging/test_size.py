@@ -20,7 +20,7 @@ WHOLE = {
     "asyncgpu_tutor": 23_980,
     "asyncgpu_course": 12_130,
     "simgpu": 29_090,
-    "tests": 35_650,
+    "tests": 35_690,
     "course": 47_150,
     "tools": 7_861,
     "benchmarks": 9_185,

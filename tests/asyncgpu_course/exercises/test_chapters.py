@@ -18,7 +18,8 @@ import hashlib
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,8 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_course import Outcome, Rejected, check, forget, hint, solution
-from asyncgpu_course.checks import schedule
+from asyncgpu_course.checks import sandbox, schedule
+from asyncgpu_course.checks.device import CheckDevice
 from asyncgpu_course.exercises import chapters
 from asyncgpu_course.exercises.answers import explanation, hints
 from asyncgpu_course.exercises.chapters import EXERCISES
@@ -36,6 +38,7 @@ from . import words_told
 
 ROOT = Path(__file__).resolve().parents[3]
 FEWEST_WRONG = 3
+ASKED = 40  # lines on what a check asks
 DAILY = Path(__file__).parents[1] / "daily_answers"  # by chapter, what a daily run spares
 CHECKS = {n for n, f in vars(schedule).items() if getattr(f, "__module__", "") == schedule.__name__}
 MEASURES = {"driver_calls", "most_in_flight", "results", "stretches"}  # for others to judge
@@ -140,13 +143,34 @@ def checked(chapter: str, answer: Any) -> Outcome:
 
 
 @pytest.mark.parametrize(("chapter", "answer"), ANSWERS)
-def test_the_check_knows_right_from_untouched(chapter: str, answer: Any) -> None:
+def test_the_check_knows_right_from_untouched(
+    chapter: str, answer: Any, tell: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the check asks is told, since many sizes and cases of it are in no words."""
+    asked = Counter[str]()
+    enqueue, left_whole = CheckDevice.enqueue, sandbox.left_whole
+
+    def noted(device: CheckDevice, piece: Any, *where: Any, **how: Any) -> None:
+        asked[f"{piece.kind} {piece.name} {piece.detail or ''}"] += 1
+        enqueue(device, piece, *where, **how)
+
+    def called(*args: Any) -> Any:
+        given = [arg for arg in args if not isinstance(arg, tuple)]  # spans of a trace
+        asked[f"call({', '.join(map(sandbox.brief, given))})"] += 1
+        return left_whole(*args)
+
+    monkeypatch.setattr(CheckDevice, "enqueue", noted)
+    monkeypatch.setattr(sandbox, "left_whole", called)
     outcome = checked(chapter, answer)
     if answer.only == "starter":
         assert outcome.status == "not attempted"
-    else:
-        assert outcome.accepted, outcome.cause
-        assert explanation(EXERCISES[answer.id]) in outcome.text
+        return
+    assert outcome.accepted, outcome.cause
+    assert explanation(EXERCISES[answer.id]) in outcome.text
+    for line in sorted(asked)[:ASKED]:
+        tell(f"{asked[line]} x {line}")
+    tell(f"{len(asked)} things are asked, {asked.total()} times")
+    tell(outcome.text.partition("is solved.")[2][:40])  # with the score of a challenge
 
 
 @pytest.mark.parametrize(("chapter", "answer"), RIGHT)

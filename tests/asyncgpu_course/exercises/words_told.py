@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from asyncgpu_course import Outcome
-from tests.errors_told import HELD, plain
+from tests.told import HELD, plain
 
 FOLDER = Path(__file__).parents[1] / "words_told"
 COMMAND = "python -m pytest --note tests/asyncgpu_course/exercises/test_chapters.py"

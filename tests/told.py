@@ -1,9 +1,10 @@
-"""What an error says stays what it is, word for word, unless somebody means it.
+"""What a test is told stays what it is, word for word, unless somebody means it.
 
 A test that expects an error demands a part of its message, as in `pytest.raises(..., match="out of bounds")`.
-The rest, such as the index, the bound or the cure, is held here: ``errors_told/`` has, for each file of tests
-and each test, the messages of the project's errors that `pytest.raises` caught. `--note` writes those of the
-tests that run anew. A test that isn't there yet is not held, and a full run adds it.
+The rest, such as the index, the bound or the cure, is held here: ``told/`` has, for each file of tests and
+each test, the messages of the project's errors that `pytest.raises` caught, and what the test has told the
+fixture `tell` besides. `--note` writes those of the tests that run anew. A test that isn't there yet is not
+held, and a full run adds it.
 """
 
 import json
@@ -15,9 +16,9 @@ from typing import Any
 
 import pytest
 
-FOLDER = Path(__file__).with_name("errors_told")
+FOLDER = Path(__file__).with_suffix("")
 OURS = ("asyncgpu_tutor.", "asyncgpu_course.", "simgpu.")
-KIND = "errors told"  # of what a test's process tells the one that writes
+KIND = "told"  # of what a test's process hands to the one that writes
 HELD = sys.platform == "linux" and sys.version_info < (3, 13)  # where the words were compared
 # What each run has anew: paths, numbers of operations, addresses. And digits that depend on the processor.
 ANEW = re.compile(
@@ -43,7 +44,7 @@ def _read(file: Path) -> dict[str, list[str]]:
     return json.loads(file.read_text("utf-8")) if file.exists() else {}
 
 
-class ErrorsTold:
+class Told:
     """The hooks of pytest that `conftest.py` registers."""
 
     def __init__(self, config: pytest.Config) -> None:
@@ -58,10 +59,14 @@ class ErrorsTold:
         def watched(raises: Any, kind: Any, error: Any, trace: Any) -> bool:
             caught = leave(raises, kind, error, trace)
             if caught and type(error).__module__.startswith(OURS):
-                self.met.append(plain(str(error)))
+                self.tell(str(error))
             return caught
 
         pytest.RaisesExc.__exit__ = watched
+
+    def tell(self, text: str) -> None:
+        """Have this compared, too, in the test that runs."""
+        self.met.append(plain(text))
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None]:
@@ -78,7 +83,10 @@ class ErrorsTold:
             item.user_properties.append((KIND, self.met))
         elif noted != self.met:
             command = f"python -m pytest --note {item.nodeid.partition('::')[0]}"
-            lines = [f"other errors than are noted. If they are meant: {command}", "noted:"]
+            lines = [
+                f"the test is told something else than is noted. If they are meant: {command}",
+                "noted:",
+            ]
             raise AssertionError("\n".join([*lines, *noted, "met:", *self.met]))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

@@ -1,4 +1,4 @@
-"""An error that says other words than are noted fails its test, and a run that notes writes them."""
+"""A test that is told other words than are noted fails, and a run that notes writes them."""
 
 import json
 import os
@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from . import errors_told
+from . import told
 
 CONFTEST = """
 import pytest
-from .errors_told import ErrorsTold
+from .told import Told
 
 def pytest_addoption(parser):
     parser.addoption("--full", action="store_true")
     parser.addoption("--note", action="store_true")
 
 def pytest_configure(config):
-    config.pluginmanager.register(ErrorsTold(config))
+    config.pluginmanager.register(Told(config))
 """
 RAISES = """
 import pytest
@@ -33,11 +33,11 @@ def test_it():
 """
 
 
-@pytest.mark.skipif(not errors_told.HELD, reason="words of errors are compared on Linux alone")
+@pytest.mark.skipif(not told.HELD, reason="words of errors are compared on Linux alone")
 def test_words_of_an_error_are_held_once_they_are_noted(tmp_path: Path) -> None:
     tests = tmp_path / "tests"
     tests.mkdir()
-    (tests / "errors_told.py").write_bytes(Path(errors_told.__file__).read_bytes())
+    (tests / "told.py").write_bytes(Path(told.__file__).read_bytes())
     (tests / "__init__.py").touch()
     (tests / "conftest.py").write_text(CONFTEST)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
@@ -53,7 +53,7 @@ def test_words_of_an_error_are_held_once_they_are_noted(tmp_path: Path) -> None:
 
     assert "1 passed" in run("a wait")
     assert "1 passed" in run("a wait", "--full")
-    noted = tests / "errors_told" / "test_it.json"
+    noted = tests / "told" / "test_it.json"
     assert json.loads(noted.read_text()) == {"test_it": ["a wait is too long by 0.123 us"]}
     assert "1 passed" in run("a wait")
     said = run("a loop", "--full")
@@ -64,8 +64,8 @@ def test_words_of_an_error_are_held_once_they_are_noted(tmp_path: Path) -> None:
 
 
 def test_every_noted_test_is_there() -> None:
-    for file in errors_told.FOLDER.rglob("*.json"):
-        source = errors_told.FOLDER.parent / file.relative_to(errors_told.FOLDER).with_suffix(".py")
+    for file in told.FOLDER.rglob("*.json"):
+        source = told.FOLDER.parent / file.relative_to(told.FOLDER).with_suffix(".py")
         text = source.read_text("utf-8")
         for name in json.loads(file.read_text("utf-8")):
             function = name.partition("[")[0].rpartition("::")[2]

@@ -48,9 +48,8 @@ def check(name: str, answer: object) -> Outcome:
     exercise = _find(name)
     if isinstance(answer, agt.Kernel) and answer.name in answer.unbuilt:
         complaint = f"your last `{answer.name}` didn't compile, and the one before it isn't "
-        return rejection(
-            exercise.title, Rejected(complaint + "judged: mend the cell above, and run it again")
-        )
+        complaint += "judged: mend the cell above, and run it again"
+        return rejection(exercise.title, Rejected(complaint))
     if answers.untouched(exercise, answer):
         return Outcome(
             "not attempted",

@@ -159,9 +159,8 @@ def examine(machine: ThisMachine) -> MachineReport:
     findings = [DoctorFinding("Python", "ok", f"{python} ({sys.executable})")]
     for name, extra, why in NEEDED:
         version = machine.version_of(name)
-        lacking = DoctorFinding(
-            name, "missing", "not installed", f"{how_to_install(extra)}   ({why})"
-        )
+        advice = f"{how_to_install(extra)}   ({why})"
+        lacking = DoctorFinding(name, "missing", "not installed", advice)
         findings.append(DoctorFinding(name, "ok", version) if version else lacking)
     cuda = machine.cuda()
     cupy = _cupy(machine, cuda)

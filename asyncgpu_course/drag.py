@@ -19,14 +19,9 @@ from asyncgpu_tutor import Trace
 
 
 class Dragged:
-    """A timeline with a slider for each parameter of its program; made by `drag`.
+    """A timeline with a slider for each parameter of its program; made by `drag`."""
 
-    Attributes
-    ----------
-    picture : Timeline
-        As it was drawn last. The longest run so far gives the scale, so that lengths can be compared.
-    """
-
+    # As it was drawn last; the longest run so far gives the scale, so that lengths can be compared.
     picture: Timeline
 
     def __init__(

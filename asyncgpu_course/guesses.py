@@ -55,9 +55,8 @@ class _Asked:
             for name in self.options:
                 if name.lower() == option.strip().lower():
                     return name
-            raise agt.UsageError(
-                f"{option!r} is not one of the options: type one of {self.listed()}"
-            )
+            complaint = f"{option!r} is not one of the options: "
+            raise agt.UsageError(f"{complaint}type one of {self.listed()}")
         if not option.strip():
             raise agt.UsageError("this answer is empty: type a number, or words in their order")
         if self.within and not _numbers(option):
@@ -191,9 +190,8 @@ def reveal(name: str, truth: object, *pictures: object, **facts: object) -> Reve
     telling = bool(os.environ.get(TELL))
     held = telling and asked.truth != "*" and agt.current_device().simulated
     if held and not asked.agree(true, asked.truth):
-        raise AssertionError(
-            f"the page knows {asked.truth!r} as the truth of {name!r}, not {true!r}"
-        )
+        known = f"the page knows {asked.truth!r} as the truth of {name!r}"
+        raise AssertionError(f"{known}, not {true!r}")
     if asked.answer is None and asked.looked < 2 and not telling:
         how = "Guess in the cell above, and run both."
         return Revealed(f"{how} (Or run this one again, to be told without a guess.)")
@@ -207,18 +205,15 @@ def score(page: str) -> OutcomeWords:
     """Count how many guesses of a page came out right, as in ``score("02")``."""
     of_page = [asked for name, asked in _asked().items() if name.startswith(f"{page}-")]
     if not of_page:
-        raise agt.UsageError(
-            f"there is no page {page!r} with guesses: give its number, such as '02'"
-        )
+        complaint = f"there is no page {page!r} with guesses: "
+        raise agt.UsageError(complaint + "give its number, such as '02'")
     settled = [asked for asked in of_page if asked.right is not None]
     if not settled:
-        return OutcomeWords(
-            "You have not made a guess of your own yet: look for the three dots, `...`."
-        )
+        none = "You have not made a guess of your own yet: "
+        return OutcomeWords(none + "look for the three dots, `...`.")
     right = sum(bool(asked.right) for asked in settled)
-    return OutcomeWords(
-        f"You answered {len(settled)} of {len(of_page)} guesses, and {right} came out right."
-    )
+    answered = f"You answered {len(settled)} of {len(of_page)} guesses"
+    return OutcomeWords(f"{answered}, and {right} came out right.")
 
 
 def _text(given: object) -> str:

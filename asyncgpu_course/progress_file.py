@@ -94,10 +94,8 @@ def _opened(path: Path) -> Generator[tuple[Path, Records, OSError | None]]:
             found, failure = read, error
             _warn(path, error)
         records = _changed(found, read, wanted)
-        _unwritten[path] = (
-            found,
-            records,
-        )  # before the block, so that an interrupt there loses nothing
+        # Before the block, so that an interrupt there loses nothing.
+        _unwritten[path] = found, records
         yield target, records, failure
 
 

@@ -91,6 +91,5 @@ def watched(log: RangeLog | None = None) -> Generator[agt.Trace]:
     # Longer ones come first, so that those which begin together are nested as they were opened.
     ranges = sorted(found.closed, key=lambda r: (r.start, -r.end))
     for number, one in enumerate(ranges, last + 1):
-        trace.spans.append(
-            agt.types.Span(number, "range", one.name, one.start - origin, one.end - origin, device)
-        )
+        times = one.start - origin, one.end - origin
+        trace.spans.append(agt.types.Span(number, "range", one.name, *times, device))

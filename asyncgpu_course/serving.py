@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
+from string import ascii_uppercase
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -36,37 +37,17 @@ _MOST_UNDER_WAY = 2  # steps, since a room has as many
 
 @dataclass(eq=False)
 class Visitor:
-    """Somebody who wants a text to be continued.
+    """Somebody who wants a text to be continued."""
 
-    Attributes
-    ----------
-    number : int
-        Also the seed of what is drawn.
-    prompt : sequence of int
-        Tokens that are given, at least one.
-    last : int
-        The place of the last token of the text, and so the number of steps that it takes.
-    at : float
-        When it comes, in us.
-    text : list of int
-        What has been heard of the answer.
-    first, end : float or None
-        When its first token was heard, and its last.
-    gone : bool
-        Whoever asked doesn't listen any more.
-    leaves : int or None
-        Whoever asks is gone after so many tokens.
-    """
-
-    number: int
-    prompt: Sequence[int]
-    last: int
-    at: float = 0.0
-    text: list[int] = field(default_factory=list[int])
-    first: float | None = None
-    end: float | None = None
-    gone: bool = False
-    leaves: int | None = None
+    number: int  # also the seed of what is drawn
+    prompt: Sequence[int]  # tokens that are given, at least one
+    last: int  # the place of the last token of the text, and so the number of steps that it takes
+    at: float = 0.0  # when it comes, in us
+    text: list[int] = field(default_factory=list[int])  # what has been heard of the answer
+    first: float | None = None  # when its first token was heard
+    end: float | None = None  # and its last
+    gone: bool = False  # whoever asked doesn't listen any more
+    leaves: int | None = None  # whoever asks is gone after so many tokens
     heard: int = 0
 
     @property
@@ -105,22 +86,15 @@ class RoomStep(Protocol):
 
 
 class SeatRoom:
-    """Seats, people who wait in line for them, and steps.
-
-    Attributes
-    ----------
-    count : int
-        Number of seats.
-    sat : list
-        Slot, visitor, and the steps that it sat there, first and last. For pictures.
-    log : list of list of tuple
-        For each step that was waited for, whose text it went on with, by their numbers, and the token.
-    """
+    """Seats, as many as `count`, people who wait in line for them, and steps."""
 
     def __init__(
         self, steps: Sequence[RoomStep], count: int, visitors: Sequence[Visitor], clock: Any = None
     ) -> None:
-        self.count, self.sat = count, list[tuple[int, Visitor, int, int]]()
+        self.count = count
+        # Slot, visitor, and the steps that it sat there, first and last. For pictures.
+        self.sat: list[tuple[int, Visitor, int, int]] = []
+        # For each step that was waited for, whose text it went on with, by their numbers, and the token.
         self.log: list[list[tuple[int, int]]] = []
         self.number = 0  # of steps that were launched
         self._steps = steps
@@ -158,9 +132,8 @@ class SeatRoom:
     def start(self) -> int:
         """Launch a step, and return its number. If nobody sits in the room, wait for somebody to come in."""
         if len(self._under_way) == _MOST_UNDER_WAY:
-            raise agt.UsageError(
-                "two steps are under way, and there are no more: wait for the older one first"
-            )
+            complaint = "two steps are under way, and there are no more: "
+            raise agt.UsageError(complaint + "wait for the older one first")
         if not self._seated and self._coming and self._coming[0].at > self.now():
             self._clock.work(self._coming[0].at - self.now(), "idle")
         self._steps[self.number % len(self._steps)].start()
@@ -282,41 +255,20 @@ def token_of(visitor: Visitor, place: int) -> int:
 
 @dataclass(frozen=True)
 class StepTimes:
-    """How long a step with so many slots takes, in us.
-
-    Attributes
-    ----------
-    slots : int
-    gpu : float
-        On the GPU, for one person.
-    seat : float
-        For each of the others.
-    host : float
-        On the host, until the GPU begins.
-    beside : float
-        On the host, when the GPU has begun.
-    python : float
-        What Python does with its tokens.
-    """
+    """How long a step with so many slots takes, in us."""
 
     slots: int
-    gpu: float
-    seat: float
-    host: float
-    beside: float = 0.0
-    python: float = 0.0
+    gpu: float  # on the GPU, for one person
+    seat: float  # for each of the others
+    host: float  # on the host, until the GPU begins
+    beside: float = 0.0  # on the host, when the GPU has begun
+    python: float = 0.0  # what Python does with its tokens
 
 
 def clock_room(visitors: Sequence[Visitor], slots: int, python: float = 0.0) -> SeatRoom:
-    """A room with steps that compute nothing, and take as long as an H200's.
+    """A room with steps that compute nothing, and take as long as an H200's with 1, 8 or 32 slots.
 
-    Parameters
-    ----------
-    visitors : sequence of Visitor
-    slots : int
-        1, 8 or 32, as measured.
-    python : float
-        What Python does with the tokens of a step, in us.
+    `python` is what Python does with the tokens of a step, in us.
     """
     clock, seats = RoomClock(), dict[int, tuple[Visitor, int]]()
     times = replace(step_times(slots), python=python)
@@ -369,14 +321,8 @@ def people(
 ) -> list[Visitor]:
     """Visitors as in the recording: prompts of 8 to 32 tokens, answers of geometric length with mean 60.
 
-    Parameters
-    ----------
-    number : int
-    slots, load : int, float or None
-        They come at this share of what so many slots can take; without a load, all at once.
-    uniform : bool
-        Answers of 20 to 100 tokens instead, each length as often as any other. Their mean is 60, too.
-    seed : int
+    They come at a `load` of what so many slots can take; without one, all at once. `uniform` answers have 20
+    to 100 tokens instead, each length as often as any other. Their mean is 60, too.
     """
     random = np.random.default_rng(seed)
     lengths = random.integers(20, 101, number) if uniform else random.geometric(1 / 60, number)
@@ -386,13 +332,9 @@ def people(
     if load is not None:
         step_us = recorded_row(slots, "continuous")["step_us"]
         every_us = step_us * float(last.mean()) / slots / load
-    at = np.cumsum(waits) * every_us
-    return [
-        Visitor(i, (0,) * p, n, when)
-        for i, (p, n, when) in enumerate(
-            zip(prompts.tolist(), last.tolist(), at.tolist(), strict=True)
-        )
-    ]
+    drawn = prompts.tolist(), last.tolist(), (np.cumsum(waits) * every_us).tolist()
+    rows = enumerate(zip(*drawn, strict=True))
+    return [Visitor(i, (0,) * prompt, end, at) for i, (prompt, end, at) in rows]
 
 
 def first_layers(model: LanguageModel, number: int) -> LanguageModel:
@@ -402,20 +344,16 @@ def first_layers(model: LanguageModel, number: int) -> LanguageModel:
 
 
 # ------------------------------------------------------------------ pictures
-def with_seats(
-    trace: agt.Trace, room: SeatRoom, names: str = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-) -> agt.Trace:
+def with_seats(trace: agt.Trace, room: SeatRoom) -> agt.Trace:
     """The trace of a run on a device, with a lane for each seat that says who sat there."""
     begun = [span.start for span in trace if span.name == "admit" and span.on_device]
     ended = [span.end for span in trace if span.kind == "d2h"]
     if min(len(begun), len(ended)) < room.number:  # a graph that was recorded as a whole
         return trace
-    for slot in range(room.count):
-        lane = [
-            (begun[first], ended[last], names[visitor.number])
-            for at, visitor, first, last in room.sat
-            if at == slot
-        ]
+    lanes: dict[int, list[tuple[float, float, str]]] = {slot: [] for slot in range(room.count)}
+    for slot, visitor, first, last in room.sat:
+        lanes[slot].append((begun[first], ended[last], ascii_uppercase[visitor.number]))
+    for slot, lane in lanes.items():
         trace = trace.with_lane(f"seat {slot}", sorted(lane))
     return trace
 
@@ -428,14 +366,8 @@ def draw_waits(
 ) -> None:
     """How many people have their first token after how long: curves, and points of a recording beside them.
 
-    Parameters
-    ----------
-    title : str
-    curves : mapping of str to sequence of float
-        By name, how long each waited, in us.
-    beside : mapping of str to sequence of float
-        By the same names, 21 percentiles from 0 to 100 of a recording, in us.
-    alt : str
+    Curves are, by name, how long each waited, in us; what's `beside` them, by the same names, are 21
+    percentiles from 0 to 100 of a recording.
     """
     import matplotlib.pyplot as plt  # only pages call this
 
@@ -443,23 +375,16 @@ def draw_waits(
     figure, axes = plot.subplots(figsize=(8, 3.6))
     shares = np.linspace(0, 100, 21)
     for (name, waits), style, mark in zip(curves.items(), ("-", "--", "-."), "osv", strict=False):
-        (line,) = axes.plot(
-            np.sort(waits) / 1e3, np.linspace(0, 100, len(waits)), style, label=name
-        )
+        came = np.sort(waits) / 1e3
+        (line,) = axes.plot(came, np.linspace(0, 100, came.size), style, label=name)
         if name in beside:
             axes.plot(
                 np.array(beside[name]) / 1e3, shares, mark, color=line.get_color(), mfc="none",
                 label=f"{name}, on an H200",
             )  # fmt: skip
     axes.axhline(95, color="0.6", linewidth=0.8)
-    axes.set(
-        xscale="log",
-        xticks=[1, 3, 10, 30],
-        xticklabels=[1, 3, 10, 30],
-        xlabel="ms until the first token",
-        ylabel="% of the people",
-        title=title,
-    )
+    axes.set(xlabel="ms until the first token", ylabel="% of the people", title=title)
+    axes.set(xscale="log", xticks=[1, 3, 10, 30], xticklabels=[1, 3, 10, 30])
     axes.minorticks_off()
     axes.legend(fontsize="small")
     shown(figure, alt, "Lines are our clock, and marks are what an H200 measured.")

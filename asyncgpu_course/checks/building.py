@@ -18,9 +18,11 @@ from asyncgpu_course.internals import in_containers
 
 LATE = "host arrays that are filled after your function has returned, and another of its operations run first"
 
+_Answer = Callable[..., Any]
+
 
 def built(
-    name: str, answer: Callable[..., Any], expected: agt.Trace, *args: Any, cure: str = ""
+    name: str, answer: _Answer, expected: agt.Trace, *args: Any, cure: str = ""
 ) -> agt.DeviceOp[Any]:
     """The operation that an answer, called with `args`, describes without having run anything.
 
@@ -50,12 +52,7 @@ def run_now(op: agt.DeviceOp[Any], *stream: agt.types.Stream) -> Observed:
 
 
 def run_of(
-    name: str,
-    mine: Callable[..., Any],
-    model: Callable[..., Any],
-    *args: Any,
-    cure: str = "",
-    late: bool = True,
+    name: str, mine: _Answer, model: _Answer, *args: Any, cure: str = "", late: bool = True
 ) -> Callable[..., AbstractContextManager[Observed]]:
     """A function that runs the operation that an answer describes, as often as it is called; see `built`.
 
@@ -96,7 +93,7 @@ def left_alone(now: Sequence[Any], before: Sequence[Any]) -> None:
     must(all(map(np.allclose, now, before)), complaint)
 
 
-def of_another(answer: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+def of_another(answer: _Answer, args: tuple[Any, ...]) -> Any:
     """Run another operation of the answer, for other numbers, in arrays of the same shapes."""
     return call(call(answer, *in_containers(_other, args)).sync)
 

@@ -44,9 +44,8 @@ class Moved:
         numbers = np.unique(total[::every])
         complaint = "what came out, or a part of it, is in no copy from memory that a kernel has "
         complaint += f"written: the host has computed it, or kept it from an earlier call. {_CURE}"
-        must(
-            bool(_among(numbers, _sorted([a for up, a in self.copies if not up])).all()), complaint
-        )
+        came = _sorted([array for up, array in self.copies if not up])
+        must(bool(_among(numbers, came).all()), complaint)
         known, down = [np.zeros(1, np.float32), *host_arrays(given)], list[_Array]()
         made, uploads, theirs, back = set[int](), set[bytes](), _sorted(known), None
         whole = {part.tobytes() for part in known}

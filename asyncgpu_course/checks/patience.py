@@ -67,7 +67,6 @@ def not_for_ever() -> Generator[None]:
         complaint = f"it had not ended after {time.monotonic() - start:.0f} s, and was "
         complaint += "interrupted: a wait needs something that comes, a loop an end, and one that "
         complaint += "asks again and again has to give others a turn (`await`). On a busy machine, "
-        complaint += "check once more"
-        raise Rejected(complaint) from None
+        raise Rejected(complaint + "check once more") from None
     finally:
         signal.signal(signal.SIGALRM, before)

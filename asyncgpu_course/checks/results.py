@@ -35,6 +35,11 @@ def as_kernel(answer: object, name: str) -> agt.Kernel:
     return answer
 
 
+def _up(arg: Any) -> Any:
+    """An array as an operation that copies it to the device; numbers as they are."""
+    return agt.h2d(cast(CheckedArray, arg)) if isinstance(arg, np.ndarray) else arg
+
+
 def launched(
     kernel: agt.Kernel,
     args: Sequence[Any],
@@ -49,21 +54,14 @@ def launched(
     """
 
     def compute() -> CheckedArray:
-        given = [
-            agt.h2d(cast(CheckedArray, arg)) if isinstance(arg, np.ndarray) else arg for arg in args
-        ]
         out = agt.full(shape, full).partition(*block)
-        return kernel(*given, out).last().unpartition().to_host().sync()
+        return kernel(*map(_up, args), out).last().unpartition().to_host().sync()
 
     return call(compute)
 
 
 def one_writer(
-    kernel: agt.Kernel,
-    args: Sequence[Any],
-    shape: ResultShape,
-    block: ResultShape,
-    most: int | None = None,
+    kernel: agt.Kernel, args: Sequence[Any], shape: ResultShape, block: ResultShape, most: int = 0
 ) -> None:
     """Each element of the output, the last argument, has one thread that writes it; none writes too many."""
     grid = tuple(-(-n // b) for n, b in zip(shape, block, strict=True))[::-1]
@@ -95,10 +93,7 @@ def left_in(
     """
 
     def compute() -> tuple[CheckedArray, ...]:
-        given = [
-            agt.h2d(cast(CheckedArray, arg)) if isinstance(arg, np.ndarray) else arg for arg in args
-        ]
-        done = kernel(*given, grid=grid, block=block)
+        done = kernel(*map(_up, args), grid=grid, block=block)
         return done.and_then(lambda arrays: agt.zip(*[agt.d2h(arrays[i]) for i in places])).sync()
 
     return call(compute)

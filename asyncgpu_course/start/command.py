@@ -34,20 +34,15 @@ def port(text: str) -> int:
 
 def add_start_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``asyncgpu-tutor start``."""
-    parser.add_argument(
-        "folder",
-        nargs="?",
-        type=Path,
-        help=f"where you want to work: ./{_FOLDER} if not given; in a checkout, the checkout itself. Files "
-        "that are there already stay as they are",
-    )
+    told = f"where you want to work: ./{_FOLDER} if not given; in a checkout, the checkout itself. "
+    told += "Files that are there already stay as they are"
+    parser.add_argument("folder", nargs="?", type=Path, help=told)
     told = "get the newest course; pages that you have worked in are kept in my-work, as they are"
     parser.add_argument("--update", action="store_true", help=told)
     parser.add_argument("--copy-only", action="store_true", help="copy the files, but open nothing")
     parser.add_argument("--no-browser", action="store_true", help="print the address only")
-    parser.add_argument(
-        "--port", type=port, help="the server's port, if not the first free one from 8888"
-    )
+    told = "the server's port, if not the first free one from 8888"
+    parser.add_argument("--port", type=port, help=told)
     told = "any option of JupyterLab, as in --lab=--ip=0.0.0.0; may be given again"
     parser.add_argument("--lab", action="append", default=[], metavar="OPTION", help=told)
 
@@ -63,9 +58,8 @@ def run_start(args: argparse.Namespace) -> int:
         if kept and not args.update:
             print(f"{len(kept)} were there and stay. start --update brings newer ones.")
     elif args.update:
-        return subprocess.run(
-            [sys.executable, folder / "tools/update_checkout.py"], check=False
-        ).returncode
+        update = [sys.executable, folder / "tools/update_checkout.py"]
+        return subprocess.run(update, check=False).returncode
     if aside:
         print("These pages are as you left them. Take over what you like; your progress counts on:")
         print(*(f"  {page}" for page in aside), sep="\n")

@@ -145,10 +145,8 @@ def _filtered(mine: Any, model: Any, seed: int, n: int, factors: list[int]) -> f
 FACTORS = [(1, 1000, [3.0, 2.0, 2.0, 5.0]), (2, 300, [-1.0, 0.0, 0.5]), (3, 77, [0.25])]
 FACTORS.append((4, 50, [i / 4 for i in range(11)]))
 SAXPYS = [(1, 1000, 2.0), (2, 4096, -0.5), (3, 1000, 1.5)]
-FILTERS = [
-    (1, 1024, [100_000_000, 40, -100_000_000, 1]),
-    (2, 1024, [1, 100_000_000, 40, -100_000_000]),
-]
+_LARGE = 100_000_000  # beside it, 40 is lost in a float
+FILTERS = [(1, 1024, [_LARGE, 40, -_LARGE, 1]), (2, 1024, [1, _LARGE, 40, -_LARGE])]
 BY = "filters that multiply the sums of rows by {2} (so it shows which were added first)"
 NUMBERS, SQUARE = "{1} elements", "{1} x {1} numbers"
 

@@ -17,14 +17,7 @@ from asyncgpu_course.checks.rejection import about, case, compared, must
 from asyncgpu_course.checks.results import each_equal, equal, listed
 from asyncgpu_course.checks.sandbox import Observed, call, held, observe
 from asyncgpu_course.checks.trials import cases
-from asyncgpu_course.exercises.chapters.ch04 import (
-    BLOCK,
-    NUMBERS,
-    SAXPY,
-    SQUARE,
-    random,
-    several_uploads,
-)
+from asyncgpu_course.exercises.chapters import ch04
 from asyncgpu_course.exercises.exercise import Exercise
 
 COOLED_US = 390.0
@@ -32,10 +25,10 @@ COOLED_US = 390.0
 
 def _halves(mine: Any, model: Any, seed: int, n: int) -> None:
     """The source runs once, and each entry of the tuple goes its own way."""
-    x, y, saxpy = random(seed, n), random(seed + 1, n), agt.Kernel(SAXPY)
+    x, y, saxpy = ch04.random(seed, n), ch04.random(seed + 1, n), agt.Kernel(ch04.SAXPY)
 
     def way(a: float) -> Callable[[agt.DeviceOp[agt.DeviceArray]], agt.DeviceOp[Any]]:
-        out, name = agt.zeros(n).partition(BLOCK), "fg"[a > 2]
+        out, name = agt.zeros(n).partition(ch04.BLOCK), "fg"[a > 2]
         return lambda op: saxpy(n, a, operation(name, op), out).output().to_host()
 
     source = agt.zip(agt.h2d(x), agt.h2d(y)).map(tuple)
@@ -43,7 +36,7 @@ def _halves(mine: Any, model: Any, seed: int, n: int) -> None:
     run_it = run_of("halves", mine, model, source, way(2.0), way(3.0))
     with about("went to an earlier run", complaint), run_it() as run:
         schedule.launches(run.trace, "h2d", 2)
-        results = several_uploads(run.result, 2, "results")
+        results = ch04.several_uploads(run.result, 2, "results")
         for got, right in zip(results, (2 * x, 3 * y), strict=True):
             equal(got, right)
 
@@ -56,13 +49,13 @@ def _products(trace: agt.Trace, number: int) -> None:
 
 def _apply_all(mine: Any, model: Any, seed: int, n: int, number: int) -> None:
     """The operation leaves the matrix to its owner."""
-    m, xs = random(seed, n, n), [random(seed + i, n) for i in range(number)]
+    m, xs = ch04.random(seed, n, n), [ch04.random(seed + i, n) for i in range(number)]
     right = [m @ x for x in xs]
     matrix = agt.h2d(m).sync()
     try:
         with run_of("apply_all", mine, model, matrix, xs)() as run:
             _products(run.trace, number)
-            each_equal(several_uploads(run.result, number, "products"), right, "vector")
+            each_equal(ch04.several_uploads(run.result, number, "products"), right, "vector")
     finally:  # whatever came of it
         complaint = f"the caller's `matrix` was moved {matrix.gone}, and the caller still needs "
         must(not matrix.moved, complaint + "it: lend the operations a handle instead")
@@ -72,7 +65,7 @@ def _apply_all(mine: Any, model: Any, seed: int, n: int, number: int) -> None:
 
 def _workers(mine: Any, model: Any, seed: int, n: int, number: int) -> None:
     """Each operation can be spawned, and none copies the matrix."""
-    m, late = random(seed, n, n), [random(seed + i, n) for i in range(number)]
+    m, late = ch04.random(seed, n, n), [ch04.random(seed + i, n) for i in range(number)]
     expected, xs = _spawned(model(agt.h2d(m).sync(), late)), [agt.pinned(n) for _ in late]
     building = observe(mine, agt.h2d(m).sync(), xs)
     for x, numbers in zip(xs, late, strict=True):
@@ -109,15 +102,12 @@ def check_cooled(mine: Any, model: Any) -> float:
     kernel, took = agt.Kernel(cuda("04b_heat")), 0.0
 
     def step(src: Any, dst: Any) -> agt.DeviceOp[Any]:
-        launch = kernel(x.size, src, dst.partition(BLOCK))
+        launch = kernel(x.size, src, dst.partition(ch04.BLOCK))
         return launch.map(lambda used: (used[0], used[1].unpartition()))
 
     for n, rounds in ((1000, 3), (100_000, 20)):
-        x = random(n, n)
-        with (
-            case(f"{n} points and {rounds} steps"),
-            run_of("cooled", mine, model, x, step, rounds)() as run,
-        ):
+        x, words = ch04.random(n, n), f"{n} points and {rounds} steps"
+        with case(words), run_of("cooled", mine, model, x, step, rounds)() as run:
             complaint = "the rod is as after one step: each step read the same array again, "
             complaint += "so swap the pair"
             alike = getattr(run.result, "shape", None) == x.shape
@@ -125,7 +115,7 @@ def check_cooled(mine: Any, model: Any) -> float:
             equal(run.result, _heated(x, rounds))
             schedule.launches(run.trace, "heat", rounds)
             took = schedule.below(COOLED_US, run.trace)
-    rods = [(x, 0), (random(1, x.size), 3), (random(2, x.size), 4)]
+    rods = [(x, 0), (ch04.random(1, x.size), 3), (ch04.random(2, x.size), 4)]
     with case("three rods at the same time, for 0, 3 and 4 steps"):
         handles = [call(call(mine, rod, step, n).async_on, agt.create_stream()) for rod, n in rods]
         call(agt.synchronize)
@@ -136,8 +126,8 @@ def check_cooled(mine: Any, model: Any) -> float:
 MATRICES = [(1, 64, 5), (2, 50, 1), (3, 20, 11)]
 
 CHAPTER_04B = (
-    Exercise("04b-unzip", "Take it apart", "halves", cases(_halves, [(1, 1000), (2, 300)], NUMBERS)),
-    Exercise("04b-lend", "Lend it", "apply_all", cases(_apply_all, MATRICES, SQUARE)),
-    Exercise("04b-workers", "For those who stay longer", "jobs", cases(_workers, MATRICES, SQUARE)),
+    Exercise("04b-unzip", "Take it apart", "halves", cases(_halves, [(1, 1000), (2, 300)], ch04.NUMBERS)),
+    Exercise("04b-lend", "Lend it", "apply_all", cases(_apply_all, MATRICES, ch04.SQUARE)),
+    Exercise("04b-workers", "For those who stay longer", "jobs", cases(_workers, MATRICES, ch04.SQUARE)),
     Exercise("04b-challenge", "Challenge: two arrays are enough", "cooled", check_cooled),
 )  # fmt: skip

@@ -15,18 +15,11 @@ from unittest.mock import Mock
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course.checks import operations, schedule
+from asyncgpu_course.checks import operations, sandbox, schedule
 from asyncgpu_course.checks.operations import filled, noise, own_sizes, round_trip
 from asyncgpu_course.checks.rejection import Rejected, about, case, compared, must
 from asyncgpu_course.checks.results import CheckedArray, brief, equal, in_order, listed, tuple_of
-from asyncgpu_course.checks.sandbox import (
-    Observed,
-    neighbour,
-    no_pauses,
-    observe,
-    private_device,
-    tried,
-)
+from asyncgpu_course.checks.sandbox import Observed, observe, tried
 from asyncgpu_course.checks.trials import Check, cases, runs
 from asyncgpu_course.exercises.exercise import Exercise
 from asyncgpu_course.internals import count
@@ -81,7 +74,7 @@ def _with_neighbour(answer: Any, seed: int, shape: tuple[int, ...], middle: int)
     op = agt.h2d(x).to_host()
 
     async def main() -> Any:
-        async with neighbour(100) as turns:
+        async with sandbox.neighbour(100) as turns:
             waiting = answer(op)
             complaint = "`largest` should be a coroutine: write it with `async def`"
             must(isinstance(waiting, Awaitable), complaint)
@@ -499,7 +492,7 @@ def _fed(answer: Any, size: int, number: int) -> Observed:
         agt.work(60, f"use {i}")
 
     async def beside(*given: Any) -> int:
-        async with neighbour(9) as turns:
+        async with sandbox.neighbour(9) as turns:
             await answer(*given)
             return turns()
 
@@ -519,7 +512,7 @@ def check_feed(mine: Any, model: Any) -> float:
     # Where the device is quick, a program without any limit has few in flight as well.
     words = f"batches of {LARGE:,} elements, for which the device needs longer"
     # On a device of its own, because memory that is there already would shorten the run that is timed.
-    with private_device(), case(words), tried(_fed, mine, model, LARGE, FED - 1) as run:
+    with sandbox.private_device(), case(words), tried(_fed, mine, model, LARGE, FED - 1) as run:
         schedule.never_blocks(run.trace)
         complaint = "no other task had a turn: a loop that asks again and again blocks them, too"
         must(run.result > 0, complaint)
@@ -541,7 +534,7 @@ _TIMES = [(2000, 10_000_000), (200, 4_000_000), (900, 4_000_000), (500, 6_000_00
 CHAPTER_06 = (
     Exercise("06-largest", "Look inside, without blocking", "largest",
              runs(_with_neighbour, _polite, _LARGE, "an array of shape {1}"),
-             runs(no_pauses()(_with_neighbour), _is_largest, [(3, (1000,), -10)], "")),
+             runs(sandbox.no_pauses()(_with_neighbour), _is_largest, [(3, (1000,), -10)], "")),
     Exercise("06-prepare", "Prepare the next batch meanwhile", "pipeline",
              cases(_prepare, [(4,), (2,), (7,), (1,)], "n={}"), _hostile_batches),
     Exercise("06-responsive", "Keep the heart beating", "with_heartbeat", check_responsive),

@@ -19,14 +19,7 @@ from asyncgpu_course.checks.results import CheckedArray, brief, in_order, is_num
 from asyncgpu_course.checks.sandbox import Observed, call, observe, private_device
 from asyncgpu_course.checks.trials import runs
 from asyncgpu_course.exercises.answers import slips
-from asyncgpu_course.exercises.chapters.ch08 import (
-    IN_TURNS,
-    by_device,
-    given,
-    made_up,
-    named,
-    reads,
-)
+from asyncgpu_course.exercises.chapters import ch08
 from asyncgpu_course.exercises.exercise import Exercise
 from asyncgpu_course.exhibits import EXHIBITS, report
 from asyncgpu_course.internals import count
@@ -88,7 +81,7 @@ def line_up() -> list[tuple[str, Trace, str]]:
             again = Trace.load_recording(EXHIBITS[x] + twin)
             trace = _disguised(again, enqueue_h2d=1.25 if x == "D" else 1)  # is D's 61 % much?
             found.append((f"exhibit {x}{twin and ', repaired'}, recorded once more", trace, right))
-    (plate,) = given("heat_annotated")
+    (plate,) = ch08.given("heat_annotated")
     steps = [span.start for span in plate.find("step") if span.kind == "range"]
     b, a_twin, fast = report("B"), report("A", repaired=True), partial(_disguised, h2d=0.3, d2h=0.3)
     four = Trace.load_recording(EXHIBITS["G"] + "_repaired")
@@ -135,20 +128,20 @@ def check_accuse(mine: Any, _model: Any) -> None:
         wrong += [(words, said, trace)] if said != right else []
     for words, said, trace in wrong[:1]:
         complaint = f"{len(rounds) - len(wrong)} of {len(rounds)} are right. With {words}, it "
-        complaint += f"isn't {said!r}: "
-        raise Rejected(complaint + _numbers(trace))
+        raise Rejected(complaint + f"isn't {said!r}: " + _numbers(trace))
 
 
 def _step(name: str) -> float:
-    ends = [s.end for s in given(name)[0].of("cuda:0").device_spans if "cupy_subtract" in s.name]
+    spans = ch08.given(name)[0].of("cuda:0").device_spans
+    ends = [span.end for span in spans if "cupy_subtract" in span.name]
     return float(np.median(np.diff(ends[2::3])))
 
 
 def check_gain(mine: Any, model: Any) -> None:
     """A prediction from one report is what its repair gained, as recorded, within a tenth."""
-    recorded, uneven = _step("two_gpus") / _step("two_gpus_even"), by_device(*IN_TURNS)
+    recorded, uneven = _step("two_gpus") / _step("two_gpus_even"), ch08.by_device(*ch08.IN_TURNS)
     made_up = "GPUs that wait for each other", lambda: (uneven,), model(uneven)
-    for words, make, right in (("two_gpus", lambda: given("two_gpus"), recorded), made_up):
+    for words, make, right in (("two_gpus", lambda: ch08.given("two_gpus"), recorded), made_up):
         with case(words):
             got = call(mine, *make())
             said = f"{got:.2f}" if is_number(got) else brief(got)
@@ -226,12 +219,12 @@ CHAPTER_08B = (
     Exercise("08b-suspects", "The line-up", "accuse", check_accuse),
     Exercise("08b-challenge", "Challenge: a slow server", "serve", check_served,
              runs(served, _scored, [(9,)], "")),
-    Exercise("08b-rate", "GB/s of the bus", "rate", reads("08b-rate", "rate", "GB/s", lambda: [
-                 *named("exhibit D", "exhibit D repaired"),
-                 ("copies of two sizes", lambda: (made_up(*MIXED, ("memset", 0, 9, 4_000)),))])),
+    Exercise("08b-rate", "GB/s of the bus", "rate", ch08.reads("08b-rate", "rate", "GB/s", lambda: [
+                 *ch08.named("exhibit D", "exhibit D repaired"),
+                 ("copies of two sizes", lambda: (ch08.made_up(*MIXED, ("memset", 0, 9, 4_000)),))])),
     Exercise("08b-waited", "Who waits for whom", "waited",
-             reads("08b-waited", "waited", "(µs of GPU 0, µs of GPU 1)", lambda: [
-                 *named("two_gpus", "two_gpus_even"),
-                 ("each late once", lambda: (by_device(*IN_TURNS),))])),
+             ch08.reads("08b-waited", "waited", "(µs of GPU 0, µs of GPU 1)", lambda: [
+                 *ch08.named("two_gpus", "two_gpus_even"),
+                 ("each late once", lambda: (ch08.by_device(*ch08.IN_TURNS),))])),
     Exercise("08b-gain", "What an even share would gain", "gain", check_gain),
 )  # fmt: skip

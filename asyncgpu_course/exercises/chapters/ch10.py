@@ -110,8 +110,7 @@ def _described(name: str, answer: Any, *args: Callable[[Any], Any]) -> Op:
     must(not called, complaint)  # whatever it made of the error
     early = False
     complaint = f"`{name}` should return an operation, a function that takes a context, and "
-    complaint += "returned "
-    must(callable(op), complaint + brief(op))
+    must(callable(op), complaint + "returned " + brief(op))
     return cast(Op, op)
 
 

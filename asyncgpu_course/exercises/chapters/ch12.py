@@ -25,17 +25,12 @@ _MOST = 400  # polls
 
 
 def _out(
-    name: str,
-    mine: Any,
-    kernel: str,
-    *arrays: CheckedArray,
-    grid: int = 1,
-    block: int = 1,
-    on: str = "",
+    name: str, mine: Any, kernel: str, *arrays: CheckedArray, on: str = "", **shape: int
 ) -> CheckedArray:
     """Numbers that a kernel of the folder `cuda` leaves in its last array, with the answer before it."""
     files = f"12_{on or 'given'}", f"12_{kernel}"
-    return left_by(name, mine, files, arrays, (-1,), grid, block)[0]
+    grid_and_block = shape.get("grid", 1), shape.get("block", 1)
+    return left_by(name, mine, files, arrays, (-1,), *grid_and_block)[0]
 
 
 def _at_once(

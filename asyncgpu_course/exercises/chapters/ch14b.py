@@ -24,14 +24,9 @@ UNCORRECTED = {(False, True): "`sum` is right, and what is in `mix` isn't correc
 
 
 # ------------------------------------------------------------------ corrected on the way
-def _mixed(
-    q: CheckedArray,
-    k: CheckedArray,
-    v: CheckedArray,
-    sum_late: bool = False,
-    mix_late: bool = False,
-) -> CheckedArray:
+def _mixed(parts: CheckedArray, sum_late: bool = False, mix_late: bool = False) -> CheckedArray:
     """Return what each word takes home, in double precision, or does if one of the two isn't corrected."""
+    q, k, v = parts
     scores = np.where(np.tri(len(q), dtype=np.bool_), q.astype(float) @ k.T.astype(float), -np.inf)
     so_far = np.maximum.accumulate(scores, axis=1)
     fixed, late = (np.exp(scores - most) for most in (so_far[:, -1:], so_far))
@@ -42,21 +37,21 @@ def _mixed(
 def _flash(mine: Any, _model: Any, words: int, scale: float, _how: str) -> None:
     """Each mix is the right one, however late the largest score comes, and however large it is."""
     rng = np.random.default_rng(words)
-    q, k, v = rng.standard_normal((3, words, _SIZE), np.float32)
+    q, k, _ = parts = rng.standard_normal((3, words, _SIZE), np.float32)
     q[:, 0], k[:, 0] = 1, scale * np.arange(words)  # later words count for more, or for less
     k[:, 0] -= 3000 * (scale < 0)  # and all scores may be far below zero
     q *= (np.arange(_SIZE) == 0) / 16 if scale == LITTLE else 1
     for part in q, k:
         part[:] = np.rint(part * 16) / 16  # so a `float` holds each score as it is
     out = np.full(words * _SIZE, UNWRITTEN, np.float32)
-    args = words, *(part.ravel() for part in (q, k, v)), out
+    args = words, *parts.reshape(3, -1), out
     with agt.microscope() as seen:
         (got,) = left_in((3,), as_kernel(mine, "FLASH"), args, grid=-(-words // 32), block=32)
     try:
-        equal(got, _mixed(q, k, v).ravel().astype(np.float32))
+        equal(got, _mixed(parts).ravel().astype(np.float32))
     except Rejected as rejected:
         for late, how in UNCORRECTED.items():
-            if np.allclose(got, _mixed(q, k, v, *late).ravel(), 1e-4):
+            if np.allclose(got, _mixed(parts, *late).ravel(), 1e-4):
                 rejected.cause = how
         raise
     asked = sum(kernel.counts.load_bytes for kernel in seen.kernels)
@@ -76,9 +71,8 @@ def _tree(n: int, kind: str, apart: int) -> tuple[CheckedArray, CheckedArray]:
 
 def check_queue(mine: Any, model: Any) -> None:
     """All items are done; and a block waits for one that is open, however long nobody puts it."""
-    cases(_fills, TREES, "a {1} of {0:item} and {2:block} of 32 threads, each of which may put")(
-        mine, model
-    )
+    words = "a {1} of {0:item} and {2:block} of 32 threads, each of which may put"
+    cases(_fills, TREES, words)(mine, model)
     args = 1, *[np.full(2, -1, np.int32)] * 7, np.array([0, 1, 1], np.uint32)
     kernel = call(agt.Kernel, cuda("14b_queue_given") + mine + cuda("14b_queue"), "trial")
     complaint = "`take` gives up although an item is open: "

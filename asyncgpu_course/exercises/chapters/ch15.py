@@ -286,9 +286,8 @@ def _hidden(run: Observed, gpus: int, layers: int) -> None:
         for i, k in combinations(range(layers), 2):
             (after,) = [s for s in trace.find(f"gradient_{k}") if s.device == device]
             complaint = f"gradients[{k}] and reduces[{i}] don't need each other. (A group does its "
-            complaint += "calls in the order in which they are launched, "
-            complaint += "and `overlap` and `zip` launch their arms in order)"
-            _free(trace, reduced[i], after, complaint)
+            complaint += "calls in the order in which they are launched, and `overlap` and `zip` "
+            _free(trace, reduced[i], after, complaint + "launch their arms in order)")
 
 
 # ------------------------------------------------------------------ halo

@@ -7,28 +7,20 @@ import inspect
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
+from copy import deepcopy
 from functools import cache
 from typing import Any, cast
 
 import numpy as np
 
 import asyncgpu_tutor as agt
+from asyncgpu_course import serving
 from asyncgpu_course.checks.rejection import Rejected, about, case, must
 from asyncgpu_course.checks.results import brief, listed
 from asyncgpu_course.checks.sandbox import Observed, call, observe, tried
 from asyncgpu_course.exercises.exercise import Exercise
 from asyncgpu_course.internals import count
-from asyncgpu_course.serving import (
-    ClockStep,
-    DeviceStep,
-    RoomClock,
-    SeatRoom,
-    StepTimes,
-    Visitor,
-    first_layers,
-    people,
-    token_of,
-)
+from asyncgpu_course.serving import DeviceStep, RoomClock, SeatRoom, Visitor
 from asyncgpu_tutor.data import load_language_model
 from asyncgpu_tutor.errors import ServerBusyError, StreamRaceError
 from asyncgpu_tutor.language import Slots, slots
@@ -46,8 +38,8 @@ class _WatchedRoom(SeatRoom):
         self, slots: int, visitors: Sequence[Visitor], clock: RoomClock, python: float = 0.0
     ) -> None:
         seats = dict[int, tuple[Visitor, int]]()
-        times = StepTimes(slots, _GPU_US, 0.0, _HOST_US, python=python)
-        steps = [ClockStep(clock, seats, times) for _ in range(2)]
+        times = serving.StepTimes(slots, _GPU_US, 0.0, _HOST_US, python=python)
+        steps = [serving.ClockStep(clock, seats, times) for _ in range(2)]
         super().__init__(steps, slots, visitors, clock)
         self.ahead = 0  # steps that were launched while another was under way
         self.order: list[int] = []  # of those who sat down
@@ -105,7 +97,8 @@ def _visitors(lasts: Sequence[int], every_us: float = 0.0) -> list[Visitor]:
 
 
 def _answer(visitor: Visitor) -> list[int]:
-    return [token_of(visitor, place) for place in range(len(visitor.prompt), visitor.last + 1)]
+    places = range(len(visitor.prompt), visitor.last + 1)
+    return [serving.token_of(visitor, place) for place in places]
 
 
 def _served(
@@ -180,7 +173,7 @@ def check_a_step_ahead(mine: Any, model: Any) -> float:
     for number, goes, after in ((2, 0, 2), (1, 0, 1), (3, 1, 4)):
         with case(f"{count(number, 'slot')}, and somebody who leaves in the middle"):
             _is_ahead(*_both(mine, model, number, [9, 8, 7, 3, 3, 3], 0.0, (goes, after)))
-    visitors, clock = people(200, uniform=False), RoomClock()
+    visitors, clock = serving.people(), RoomClock()
     least = sum(visitor.last for visitor in visitors) / 8 * _GPU_US
     _served(mine, 8, visitors, python=20.0, clock=clock)
     _told_right(visitors)
@@ -278,14 +271,10 @@ async def _turned_away(mine: Ask) -> None:
         desk = _Desk(most, waiting)
         visitor = _Talk([1], desk)
         words = f"{waiting} in line and room for {most}"
-        try:
+        with suppress(ServerBusyError):
+            complaint = f"with {words}, a visitor was served that should have been turned away"
             async for _ in _generator(mine, desk, visitor):
-                raise Rejected(
-                    f"with {words}, a visitor was served that should have been turned away"
-                )
-        except ServerBusyError:
-            pass
-        else:
+                raise Rejected(complaint)
             raise Rejected(f"with {words}, nobody was told: raise `agt.errors.ServerBusyError`")
         complaint = f"with {words}, the line has {len(desk.line)} afterwards: look first, and get "
         must(desk.line.longest <= waiting and len(desk.line) == waiting, complaint + "in line then")
@@ -351,7 +340,7 @@ def check_front_door(mine: Any, _model: Any) -> None:
 # ------------------------------------------------------------------ two steps under way, on a device
 @cache
 def _model() -> Any:
-    return first_layers(load_language_model(), 0)  # without layers it's soon interpreted
+    return serving.first_layers(load_language_model(), 0)  # without layers it's soon interpreted
 
 
 def _two(seats: Slots) -> list[DeviceStep]:
@@ -373,21 +362,15 @@ def _talking(answer: Any, rounds: int) -> Observed:
 def check_early(mine: Any, model: Any) -> None:
     """What each step says is read when it's over, and while the next one is under way."""
     for rounds in (1, 2, 7):
-        with (
-            case(f"{rounds} rounds" if rounds > 1 else "1 round"),
-            tried(_talking, mine, model, rounds) as run,
-        ):
+        with case(count(rounds, "round")), tried(_talking, mine, model, rounds) as run:
             right = _talking(model, rounds)
-            _is_told(run.result, right.result, rounds)
+            said = listed("talk", run.result, rounds)
+            complaint = f"the steps said {right.result}, and you returned {said}"
+            must([*map(list, said)] == right.result, complaint)
             took, enough = (t.metrics().makespan for t in (run.trace, right.trace))
             complaint = f"it takes {took:.0f} µs, and {enough:.0f} are enough: have the next step "
             complaint += "launched before you wait, and wait for the older of the two"
             must(took <= 1.02 * enough, complaint)
-
-
-def _is_told(result: Any, right: Any, rounds: int) -> None:
-    said = listed("talk", result, rounds)
-    must([*map(list, said)] == right, f"the steps said {right}, and you returned {said}")
 
 
 def _paired(answer: Any, talks: int) -> Observed:
@@ -453,9 +436,7 @@ def check_strangers(mine: Any, _model: Any) -> None:
     """Those are named who were told something else than what their own seat said, in the order of `told`."""
     for words, steps, told, right in _TOLD:
         with case(words):
-            found = call(
-                mine, [[*step] for step in steps], {name: [*text] for name, text in told.items()}
-            )
+            found = call(mine, deepcopy(steps), deepcopy(told))
             complaint = f"the steps were {steps}, and told was {told}: "
             complaint += f"the names are {right}, and you returned {brief(found)}"
             must(isinstance(found, list | tuple) and [*cast(Any, found)] == right, complaint)

@@ -49,10 +49,9 @@ def check_turn(mine: Any, _model: Any) -> None:
             got, report = looked_at(kernel, [n, x], (n, n), grid=(n // 32, n // 32), block=(32, 32))
             equal(got, np.ascontiguousarray(x.T))
     counts = report.counts
-    for what, sectors, asked in (
-        ("load", report.load_sectors_per_request, counts.global_load_requests),
-        ("store", report.store_sectors_per_request, counts.global_store_requests),
-    ):
+    for what in ("load", "store"):
+        sectors = getattr(report, f"{what}_sectors_per_request")
+        asked = getattr(counts, f"global_{what}_requests")
         cause = f"a {what} of a warp touches {sectors:.0f} sectors, and four are enough: threads that are "
         must(sectors <= 4, cause + f"neighbours should {what} numbers that are neighbours")
         cause = f"the warps {what} {asked} times, and {n * n // _WARP} times are enough: have all "
@@ -72,10 +71,8 @@ def check_four(mine: Any, _model: Any) -> None:
             got, report = looked_at(kernel, [n, 3.0, x], (n,), grid=n // 256 + 1, block=96)
             equal(got, 3 * x)
         least = -(-n // (4 * _WARP))
-        for what, asked in (
-            ("load", report.counts.global_load_requests),
-            ("store", report.counts.global_store_requests),
-        ):
+        for what in ("load", "store"):
+            asked = getattr(report.counts, f"global_{what}_requests")
             cause = f"with n={n} the warps {what} {asked} times, and {least + 3} times are enough: let each "
             must(asked <= least + 3, cause + f"thread {what} four numbers at once, as a float4")
 

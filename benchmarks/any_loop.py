@@ -73,9 +73,8 @@ def compare(device: str) -> None:
                     best[name] = min(best[name], cpu_us(LOOPS[name], make))
             for name in loops:
                 ratio, count = best[name] / best["asyncio"], calls(LOOPS[name], make)
-                print(
-                    f"{what:6} {name:18} {count:6.1f} calls {best[name]:7.1f} us CPU {ratio:5.2f}"
-                )
+                took = f"{best[name]:7.1f} us CPU {ratio:5.2f}"
+                print(f"{what:6} {name:18} {count:6.1f} calls {took}")
 
 
 if __name__ == "__main__":

@@ -32,9 +32,7 @@ def kernels() -> dict[str, agt.Kernel]:
 
 def pinned(size: int, dtype: Any, value: int = 0) -> Any:
     """Memory for both sides."""
-    array = agt.pinned((size,), dtype)
-    array[:] = value
-    return array
+    return agt.pin(np.full(size, value, dtype))
 
 
 async def timed(host: Any, op: Any) -> float:
@@ -56,13 +54,8 @@ async def joined(made: dict[str, agt.Kernel], us: float, times: int) -> None:
     for way in (1, 2, 3):
         failed = pinned(1, np.int32)
         async with agt.hostcalls({16: answer}) as host:
-            runs = [
-                await timed(
-                    host,
-                    made["ways"](*host.arrays, way, times, agt.mapped(failed), grid=1, block=1),
-                )
-                for _ in range(3)
-            ]
+            args = *host.arrays, way, times, agt.mapped(failed)
+            runs = [await timed(host, made["ways"](*args, grid=1, block=1)) for _ in range(3)]
         assert failed[0] == 0
         took[way] = min(runs) / times
     one, two, both = took.values()
@@ -185,13 +178,13 @@ async def services(made: dict[str, agt.Kernel], times: int) -> None:
     address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "f").write_bytes(bytes(4096))
-        name, few = (b"f", 1), min(times, 60)
+        few = min(times, 60)
         rows: list[tuple[str, int, int, tuple[int, int, int], bytes]] = [
             ("time", 1, times, (0, 0, 0), b""),
             ("random bits", 2, times, (0, 0, 0), b""),
             ("print, 8 bytes", 3, times, (8, 0, 0), b"well...\n"),
             ("a Python function", 16, times, (1, 0, 0), b""),
-            ("open by name", 6, few, (1, 0, 0), name[0]),
+            ("open by name", 6, few, (1, 0, 0), b"f"),
             ("read 256 bytes", 4, times, (0, 0, 256), b""),
             ("write 256 bytes", 5, times, (0, 0, 256), b""),
             ("connect", 8, few, (len(address), 0, 0), address.encode()),
@@ -199,9 +192,9 @@ async def services(made: dict[str, agt.Kernel], times: int) -> None:
             ("receive up to 64 bytes", 10, times, (0, 0, 64), b""),
         ]
         for label, which, count, args, text in rows:
-            given = {"folder": folder, "addresses": [address]}
             numbers = pinned(max(count, 1), np.int64)
-            async with agt.hostcalls({16: lambda call: call.a}, packets=4, **given) as host:
+            given: Any = {"packets": 4, "folder": folder, "addresses": [address]}
+            async with agt.hostcalls({16: lambda call: call.a}, **given) as host:
 
                 async def call(
                     which: int, count: int, args: Any, text: bytes, numbers: Any = numbers
@@ -233,9 +226,8 @@ def patience(made: dict[str, agt.Kernel]) -> None:
                 made[name](*host.arrays, *args, grid=1, block=1).sync()
         except agt.errors.HostcallError:
             pass
-        print(
-            f"{name}: gave up after {(agt.current_device().now() - start) / 1e6:.2f} s", flush=True
-        )
+        took = (agt.current_device().now() - start) / 1e6
+        print(f"{name}: gave up after {took:.2f} s", flush=True)
 
     none = agt.mapped(pinned(1, np.int64))
     empty = agt.h2d(agt.pin(np.zeros(1, np.uint8))).sync().share()

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from in_turns import in_turns, medians, wall_us
+from in_turns import device_us, in_turns, medians
 from numpy.typing import NDArray
 
 import asyncgpu_tutor as agt
@@ -39,12 +39,12 @@ def newton_ways(n: int) -> tuple[dict[str, Way], Numbers]:
     one, none, yes = (agt.pin(a) for a in (np.ones(n, np.float32), np.int32([0]), np.int32([1])))
     start = agt.memcpy(x.borrow(), one)
 
+    def one_step(told: agt.DeviceArray) -> agt.DeviceOp[object]:
+        return step(n, given, x.borrow().partition(BLOCK), told.borrow())
+
     def round_op() -> agt.DeviceOp[object]:
-        return agt.zip(
-            agt.memcpy(moved.borrow(), none),
-            step(n, given, x.borrow().partition(BLOCK), moved.borrow()),
-            agt.d2h(moved.borrow(), out=flag),
-        )
+        asked = agt.memcpy(moved.borrow(), none)
+        return agt.zip(asked, one_step(moved), agt.d2h(moved.borrow(), out=flag))
 
     def whole_op() -> agt.DeviceOp[object]:
         return whole(n, given, x.borrow().partition(BLOCK))
@@ -53,17 +53,8 @@ def newton_ways(n: int) -> tuple[dict[str, Way], Numbers]:
 
     def loop(steps: int) -> agt.CudaGraph[object]:
         # A step more than is needed changes nothing, so that several may come between two questions.
-        one_step = agt.zip(
-            agt.memcpy(moved.borrow(), never.borrow()),
-            step(n, given, x.borrow().partition(BLOCK), moved.borrow()),
-        )
-        body = agt.zip(
-            one_step,
-            *[
-                step(n, given, x.borrow().partition(BLOCK), spare.borrow())
-                for _ in range(steps - 1)
-            ],
-        )
+        first = agt.zip(agt.memcpy(moved.borrow(), never.borrow()), one_step(moved))
+        body = agt.zip(first, *[one_step(spare) for _ in range(steps - 1)])
         whole_loop = agt.zip(
             agt.memcpy(x.borrow(), one),
             agt.memcpy(moved.borrow(), yes),
@@ -128,23 +119,13 @@ def queue_ways(jobs: int) -> tuple[dict[str, Way], Numbers]:
     }, right.astype(np.float32)
 
 
-def modelled_us(way: Callable[[], object]) -> float:
-    """How long one run takes by the model."""
-    with agt.record() as trace:
-        way()
-    return trace.metrics().makespan
-
-
-def measure(
-    ways: dict[str, Way], right: Numbers, rounds: int, *, simulated: bool
-) -> dict[str, float]:
+def measure(ways: dict[str, Way], right: Numbers, rounds: int) -> dict[str, float]:
     """The median time of each way, in us, measured in turns, after each has been seen to be right."""
     for name, way in ways.items():
         got = way()
         if not np.allclose(got, right, rtol=1e-5):
             raise AssertionError(f"{name}: the numbers are not NumPy's")
-    took = modelled_us if simulated else wall_us
-    return medians(in_turns(ways, rounds, warm=0, took=took))
+    return medians(in_turns(ways, rounds, warm=0, took=device_us))
 
 
 def report(title: str, found: dict[str, float]) -> None:
@@ -166,10 +147,9 @@ def main(device: str, rounds: int) -> None:
             "host / GPU, both prepared"
         )
         for n in (1024, 16_384, 65_536) if simulated else (1024, 65_536, 1_048_576):
-            found = measure(*newton_ways(n), rounds, simulated=simulated)
-            report(f"Newton, {n:,} numbers", found)
+            report(f"Newton, {n:,} numbers", measure(*newton_ways(n), rounds))
         for n in (16, 64, 256) if simulated else (64, 256, 1024):
-            report(f"{n:,} jobs", measure(*queue_ways(n), rounds, simulated=simulated))
+            report(f"{n:,} jobs", measure(*queue_ways(n), rounds))
 
 
 if __name__ == "__main__":

@@ -15,10 +15,12 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from in_turns import device_us
 
 import asyncgpu_tutor as agt
 
@@ -26,25 +28,15 @@ SOURCE = Path(__file__).with_name("hostcalls.cu").read_text("utf-8")
 RUNS = 7
 
 
-def together(a: Any, b: Any, c: Any) -> Any:
-    """An answer to all calls that are there."""
-    return a + b
-
-
-def one(call: Any) -> int:
-    """An answer to one call."""
-    return call.a + call.b
-
-
 async def later(call: Any) -> int:
-    """An answer to one call, by a task of the event loop."""
+    """The sum that is asked for, by a task of the event loop."""
     await asyncio.sleep(0)
     return call.a + call.b
 
 
 WAYS: dict[str, dict[str, Any]] = {
-    "NumPy, all at once": {"batch_handlers": {16: together}},
-    "a function for each": {"handlers": {16: one}},
+    "NumPy, all at once": {"batch_handlers": {16: lambda a, b, c: a + b}},
+    "a function for each": {"handlers": {16: lambda call: call.a + call.b}},
     "a coroutine for each": {"handlers": {16: later}},
 }
 
@@ -69,15 +61,10 @@ async def packets(kernel: agt.Kernel, blocks: int, number: int, how: dict[str, A
 
 def relaunch() -> float:
     """Microseconds of a launch, and of waiting for it."""
-    kernel, device = agt.Kernel(SOURCE, "again"), agt.current_device()
-    x, stream = agt.zeros(1, np.uint64).sync(), agt.create_stream()
-    times: list[float] = []
-    for _ in range(300):
-        op = kernel(x.borrow(), grid=1, block=1)
-        start = device.now()
-        op.sync_on(stream)
-        times.append(device.now() - start)
-    return statistics.median(times)
+    kernel, stream = agt.Kernel(SOURCE, "again"), agt.create_stream()
+    x = agt.zeros(1, np.uint64).sync()
+    ops = (kernel(x.borrow(), grid=1, block=1) for _ in range(300))
+    return statistics.median(device_us(partial(op.sync_on, stream)) for op in ops)
 
 
 @contextlib.contextmanager

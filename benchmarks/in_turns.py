@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Mapping
 from statistics import median
 
+import asyncgpu_tutor as agt
+
 Run = Callable[[], object]
 
 
@@ -14,6 +16,14 @@ def wall_us(run: Run) -> float:
     start = time.perf_counter()
     run()
     return (time.perf_counter() - start) * 1e6
+
+
+def device_us(run: Run) -> float:
+    """How long it takes on the current device's clock, whose times are modelled if it's simulated, in us."""
+    clock = agt.current_device().now
+    start = clock()
+    run()
+    return clock() - start
 
 
 def in_turns(
@@ -26,19 +36,10 @@ def in_turns(
     before: Callable[[str], object] | None = None,
     took: Callable[[Run], float] = wall_us,
 ) -> dict[str, list[float]]:
-    """How long each run took, by `took`.
+    """How long each run took, by `took`: in so many turns, of `block` runs of each way, after `warm` others.
 
-    Parameters
-    ----------
-    ways : mapping of str to callable
-    turns : int
-        That are counted, of `block` runs of each way.
-    warm : int
-        Turns before these.
-    unseen : int
-        The first runs of each block, which pay for what the way before left in the caches.
-    before : callable, optional
-        Gets the name of a way before each of its runs, and isn't measured.
+    The first `unseen` runs of a block aren't counted, either: they pay for what the way before left in the
+    caches. `before` gets the name of a way before each of its runs, and isn't measured.
     """
     times: dict[str, list[float]] = {way: [] for way in ways}
     for turn in range(-warm, turns):

@@ -37,9 +37,7 @@ def export(path: Path, pieces: int) -> int:
     dice = random.Random(1)
     free = dict.fromkeys(range(13, 17), 0)  # until when each stream is busy, in ns
     now, begin = 1_000_000, 1_000_000
-    kernels: list[tuple[int, ...]] = []
-    calls: list[tuple[int, ...]] = []
-    ranges: list[tuple[int, ...]] = []
+    kernels, calls, ranges = (list[tuple[int, ...]]() for _ in range(3))
     for number in range(1, pieces + 1):
         stream, took = dice.randrange(13, 17), dice.randrange(2_000, 5_000)
         start = max(free[stream] + 800, now + took + 2_000)

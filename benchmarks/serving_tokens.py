@@ -44,7 +44,7 @@ from typing import Any
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course.serving import Visitor, first_layers
+from asyncgpu_course.serving import DeviceStep, Visitor, first_layers
 from asyncgpu_tutor.data import LanguageModel, load_language_model
 from asyncgpu_tutor.data.language import END
 from asyncgpu_tutor.language import slots
@@ -55,21 +55,17 @@ WAYS = ("one by one", "batches", "continuous", "ahead")
 EXTRA_US = (20, 50)  # of Python, a step
 DRAWN = 3  # times
 RECORDED = 6  # steps
+HEAD = "| seats | come | way | Python, us | tokens/s | first, ms | 95 % | a step, us | taken |"
 Seats = list[Visitor | None]
 
 
-class Step:
-    """A step as a graph, with pinned memory of its own for what goes in and what comes out."""
+class Step(DeviceStep):
+    """A step that knows who sat there when it was launched."""
 
     def __init__(self, seats: Any, stream: agt.types.Stream) -> None:
-        self._seats, self._stream = seats, stream
-        self.newcomers, self.tokens = seats.newcomers(), agt.pinned(seats.count, np.int32)
+        super().__init__(seats, stream, seats.newcomers(), agt.pinned(seats.count, np.int32))
         self.sits: Seats = []
         self._clean = True
-        out = agt.d2h(seats.arrays["token"].borrow(), out=self.tokens)
-        step = agt.zip(seats.admit(self.newcomers), seats.fused_step(), out).named("step")
-        self._launch = step.graph_on(stream).launch()
-        self._over: Any = None
 
     def launch(self, sits: Seats, new: Sequence[int]) -> None:
         """Enqueue it for those who sit there, of whom those in the `new` seats sit down now."""
@@ -79,16 +75,14 @@ class Step:
         for seat in new:
             request = sits[seat]
             assert request is not None
-            self._seats.seat(self.newcomers, seat, request.prompt, request.last, request.number)
+            self.seat(seat, request)
         self.sits = sits[:]
-        self._launch.async_on(self._stream)
-        self._over = self._stream.record()
+        self.start()
 
     def wait(self) -> list[int]:
-        """The tokens, when it's over."""
-        self._over.synchronize()
-        tokens: list[int] = self.tokens.tolist()
-        return tokens
+        """The tokens, when it's over; its newcomers are wiped out only where there were some."""
+        self.over.synchronize()
+        return self.tokens.tolist()
 
 
 class Room:
@@ -109,11 +103,7 @@ class Room:
 
     def now(self) -> float:
         """In us since serving began."""
-        return self.clock() - self._begun
-
-    def clock(self) -> float:
-        """The device's time if it's simulated, else that of the machine, in us."""
-        return self.device.now() if self.device.simulated else time.perf_counter() * 1e6
+        return self.device.now() - self._begun
 
     def idle(self, us: float) -> None:
         """Do nothing for a while."""
@@ -121,14 +111,6 @@ class Room:
             self.device.work(max(us, 1.0), "idle")
         else:
             time.sleep(max(us - 80.0, 0.0) * 1e-6)  # because a sleep is late
-
-    def _python(self) -> None:
-        if self.device.simulated:
-            self.device.work(self.extra_us, "python")
-        else:
-            end = time.perf_counter() + self.extra_us * 1e-6
-            while time.perf_counter() < end:
-                pass
 
     def launch(self, step: Step, queue: deque[Visitor], refill: bool) -> None:
         """Let those who are here sit down, if there is room, and launch a step."""
@@ -151,7 +133,7 @@ class Room:
             if request.hear(tokens[seat], now):
                 self.sits[seat] = None
         if self.extra_us:
-            self._python()
+            self.device.work(self.extra_us, "python")
 
     def asked(self, requests: list[Visitor], batches: bool) -> None:
         """Look at what a step said, and then launch the next one."""
@@ -183,7 +165,7 @@ class Room:
         """Serve all requests in a way, and return how long it took, in us."""
         self.number = self.taken = 0
         self.extra_us = extra_us
-        self._begun = self.clock()
+        self._begun = self.device.now()
         if way == "ahead":
             self.ahead(requests)
         else:
@@ -269,6 +251,7 @@ class Bench:
     def without_host(self, blocks: int) -> None:
         """All requests in one launch."""
         made, took, said, spoken = self.all_seats, list[float](), 0, 0
+        clock = self.alone.device.now
         newcomers = made.newcomers()
         out = {name: agt.pinned(made.arrays[name].shape, np.int32) for name in ("text", "said")}
         copies = [agt.d2h(made.arrays[name].borrow(), out=host) for name, host in out.items()]
@@ -279,9 +262,9 @@ class Bench:
             requests = asked_for(self.size, None, seed)
             for r in requests:
                 made.seat(newcomers, r.number, r.prompt, r.last, r.number, HEAT)
-            begun = self.alone.clock()
+            begun = clock()
             launch.sync_on(stream)
-            took.append(self.alone.clock() - begun)
+            took.append(clock() - begun)
             texts, ends = out["text"].tolist(), out["said"].tolist()
             for r in requests:
                 answer = texts[r.number][len(r.prompt) : ends[r.number] + 1]
@@ -325,10 +308,7 @@ class Bench:
         for room in (self.alone, *self.rooms.values()):
             for way in ("continuous", "ahead"):
                 room.serve(way, asked_for(self.size, None, 0)[: 2 * room.count + 2], 0)
-        print(
-            "| seats | come | way | Python, us | tokens/s | first, ms | 95 % | a step, us | taken |"
-        )
-        print("|---|---|---|---|---|---|---|---|---|")
+        print(f"{HEAD}\n|---|---|---|---|---|---|---|---|---|")
         drawn = [asked_for(self.size, None, seed) for seed in range(self.size.drawn)]
         spoken = float(np.mean([request.last for requests in drawn for request in requests]))
         for count in self.size.seats:
@@ -345,9 +325,8 @@ class Bench:
         for blocks in self.size.blocks:
             self.without_host(blocks)
         lengths = [len(text) for text in self.texts.values()]
-        print(
-            f"\nanswers of {min(lengths)} to {max(lengths)} tokens, {np.mean(lengths):.1f} on average"
-        )
+        mean = np.mean(lengths)
+        print(f"\nanswers of {min(lengths)} to {max(lengths)} tokens, {mean:.1f} on average")
         print(f"texts that differ between two ways: {self.differing}")
 
     def lengths(self) -> list[list[int]]:
@@ -392,10 +371,8 @@ def main(argv: Sequence[str] | None = None) -> Bench:
         "date": datetime.now(UTC).date().isoformat(),
         "differing": bench.differing,
     }
-    text = json.dumps(
-        {"about": about, "lengths": bench.lengths(), "rows": bench.rows}, separators=(",", ":")
-    )
-    text = text.replace('{"seats"', '\n{"seats"')
+    found = {"about": about, "lengths": bench.lengths(), "rows": bench.rows}
+    text = json.dumps(found, separators=(",", ":")).replace('{"seats"', '\n{"seats"')
     if given.json:
         given.json.write_text(text + "\n", encoding="utf-8")
     else:

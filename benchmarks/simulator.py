@@ -34,9 +34,9 @@ CHAINS = 1250  # of copy, kernel, copy, on each stream
 COPY_IN, KERNEL, COPY_OUT = 3.0, 7.0, 2.0  # us
 
 
-def seconds(run: Callable[[], object], times: int) -> list[float]:
+def seconds(run: Callable[[], object], times: int, before: Any = None) -> list[float]:
     """Wall-clock time of each of `times` runs."""
-    return [us / 1e6 for us in in_turns({"": run}, times, warm=0)[""]]
+    return [us / 1e6 for us in in_turns({"": run}, times, warm=0, before=before)[""]]
 
 
 def report(what: str, found: list[float], target: str) -> None:
@@ -45,14 +45,9 @@ def report(what: str, found: list[float], target: str) -> None:
     print(f"{what:46} {middle:7.3f} s  ({least:.3f} to {most:.3f}, {len(found)} runs)  {target}")
 
 
-def afresh(run: Callable[[], object]) -> Callable[[], object]:
-    """`run`, with every launch interpreted."""
-
-    def forgetful() -> object:
-        LAUNCHES.clear()
-        return run()
-
-    return forgetful
+def afresh(_: str) -> None:
+    """Have every launch of the next run interpreted."""
+    LAUNCHES.clear()
 
 
 # ------------------------------------------------------------------ what a learner runs
@@ -136,16 +131,15 @@ def main() -> None:
     )
     first = seconds(lambda: mlp(64), 1)
     report("MLP, 4 batches, DIM 64, first in the process", first, "kernels are compiled in it")
-    report("the same, later ones", seconds(afresh(lambda: mlp(64)), 7), "target < 0.25 s")
+    report("the same, later ones", seconds(lambda: mlp(64), 7, afresh), "target < 0.25 s")
     report("the same, where launches are remembered", seconds(lambda: mlp(64), 7), "")
-    report("sgemm_naive, 512 x 512", seconds(afresh(lambda: product(512)), 3), "target < 1 s")
+    report("sgemm_naive, 512 x 512", seconds(lambda: product(512), 3, afresh), "target < 1 s")
     report("the same, remembered", seconds(lambda: product(512), 3), "")
     large()
     count = 5000
     best = min(seconds(lambda: fills(count), 3))
-    print(
-        f"{'operations submitted by async_on, and simulated':46} {count / best:9,.0f} operations/s"
-    )
+    what = "operations submitted by async_on, and simulated"
+    print(f"{what:46} {count / best:9,.0f} operations/s")
     commands, best = STREAMS * CHAINS * 3, min(seconds(with_engine, 5))
     print(f"{'commands of the event engine alone':46} {commands / best:9,.0f} commands/s")
     print("target: 20,000 submitted operations a second through the engine")

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from in_turns import in_turns, medians
+from in_turns import device_us, in_turns, medians
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.data import LanguageModel, load_language_model, reference_say
@@ -105,6 +105,7 @@ class Torch:
         from torch.nn import functional
 
         size, heads, context = model.size, model.heads, model.context
+        last = len(model.vocabulary) - 1
         self.model, self.torch = model, torch
 
         class Step(nn.Module):
@@ -123,14 +124,15 @@ class Torch:
                 self.register_buffer("rows", torch.arange(count))
                 self.register_buffer("all", torch.arange(context))
 
+            def weighed(self, x: Any, gain: Any, weights: Any) -> Any:
+                return functional.linear(functional.layer_norm(x, (size,), gain), weights)
+
             def forward(self) -> Any:
                 place, rows = self.place, self.rows
                 x = self.tokens[self.token] + self.places[place]
                 seen = (self.all[None] <= place[:, None])[:, None, None]
                 for i in range(model.layers):
-                    qkv = functional.linear(
-                        functional.layer_norm(x, (size,), self.gain_1[i]), self.qkv[i]
-                    )
+                    qkv = self.weighed(x, self.gain_1[i], self.qkv[i])
                     q, k, v = qkv.view(count, 3, heads, -1).unbind(1)
                     self.keys[i, rows, :, place] = k
                     self.values[i, rows, :, place] = v
@@ -138,20 +140,13 @@ class Torch:
                         q[:, :, None], self.keys[i], self.values[i], attn_mask=seen
                     )
                     x = x + functional.linear(y.reshape(count, size), self.out[i])
-                    y = functional.linear(
-                        functional.layer_norm(x, (size,), self.gain_2[i]), self.wide[i]
-                    )
-                    x = x + functional.linear(
-                        functional.gelu(y, approximate="tanh"), self.narrow[i]
-                    )
-                logits = functional.linear(
-                    functional.layer_norm(x, (size,), self.gain), self.tokens
-                ).float()
+                    y = self.weighed(x, self.gain_2[i], self.wide[i])
+                    y = functional.gelu(y, approximate="tanh")
+                    x = x + functional.linear(y, self.narrow[i])
+                logits = self.weighed(x, self.gain, self.tokens).float()
                 shares = (logits / HEAT).softmax(-1).cumsum(-1)
                 aim = self.chance[rows, place][:, None] * shares[:, -1:]
-                drawn = torch.searchsorted(shares, aim, right=True)[:, 0].clamp(
-                    max=len(model.vocabulary) - 1
-                )
+                drawn = torch.searchsorted(shares, aim, right=True)[:, 0].clamp(max=last)
                 place = place + 1
                 given = self.prompt[rows, place]
                 self.token.copy_(torch.where(given >= 0, given, drawn))
@@ -240,27 +235,22 @@ def as_in_numpy(model: LanguageModel, side: Any, count: int, steps: int) -> dict
             print(f"{name} is left out: {error}")
             del side.rungs[name]
             continue
-        found[name] = sum(
-            got[: len(text)] == text for got, text in zip(side.texts(), right, strict=True)
-        )
+        pairs = zip(side.texts(), right, strict=True)
+        found[name] = sum(got[: len(text)] == text for got, text in pairs)
     return found
 
 
 def measure(sides: list[Any], count: int, steps: int, turns: int) -> dict[str, float]:
     """Microseconds a token of all slots, of each rung."""
-    clock, random = agt.current_device().now, np.random.default_rng(0)
+    random = np.random.default_rng(0)
     tokens = len(sides[0].made.model.vocabulary)
     talks: Talks = [(random.integers(1, tokens, steps).tolist(), steps) for _ in range(count)]
     side_of = {name: side for side in sides for name in side.rungs}
     ways = {name: partial(side.rungs[name], steps) for name, side in side_of.items()}
 
-    def us_a_token(run: Callable[[], object]) -> float:
-        start = clock()
-        run()
-        return (clock() - start) / steps
-
     seat = {name: partial(side.seat, talks) for name, side in side_of.items()}
-    return medians(in_turns(ways, turns, before=lambda name: seat[name](), took=us_a_token))
+    took = in_turns(ways, turns, before=lambda name: seat[name](), took=device_us)
+    return {name: us / steps for name, us in medians(took).items()}
 
 
 def table(found: Mapping[int, Mapping[str, float]]) -> str:

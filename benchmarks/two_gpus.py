@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from in_turns import in_turns, medians
+from in_turns import device_us, in_turns, medians
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.commands.mlp import forward, upload
@@ -30,11 +30,10 @@ SOURCE = Path(__file__).with_name("two_gpus.cu").read_text("utf-8")
 add_kernel = agt.Kernel(SOURCE, "add")
 Reduce = Callable[[list[Any]], agt.DeviceOp[Any]]  # of the arrays of both GPUs, in place
 Ways = Mapping[str, Callable[[], object]]
+Took = Callable[[Callable[[], object]], float]  # us of a run
 
 
-def medians_of(
-    ways: Ways, rounds: int, took: Callable[[Callable[[], object]], float]
-) -> dict[str, float]:
+def medians_of(ways: Ways, rounds: int, took: Took = device_us) -> dict[str, float]:
     """The median of what each way took, in turns, after each has run."""
     return medians(in_turns(ways, rounds, warm=WARM, took=took))
 
@@ -73,7 +72,7 @@ class Bench:
                 "overlapped, by copies": lambda two=two: step(two, by_copies).sync(),
             }
             with agt.using(policy=self.wide):
-                found[rows] = medians_of(ways, self.rounds, self._took)
+                found[rows] = medians_of(ways, self.rounds)
             told(f"training {width}, batch {rows}", found[rows])
         return found
 
@@ -102,9 +101,9 @@ class Bench:
             return lambda: agt.overlap(*(placed(i, gpus) for i in range(len(batches)))).sync()
 
         ways = {"one GPU": built(1), "two": built(2)}
-        told(f"MLP {dim}", medians_of(ways, self.rounds, self._took))
+        told(f"MLP {dim}", medians_of(ways, self.rounds))
         ways = {"one GPU": prepared(1), "two": prepared(2)}
-        told(f"MLP {dim}, prepared", medians_of(ways, self.rounds, self._took))
+        told(f"MLP {dim}, prepared", medians_of(ways, self.rounds))
 
     # ------------------------------------------------------------------ copies and all-reduces
     def copies(self, nbytes: int) -> None:
@@ -150,12 +149,7 @@ class Bench:
         if not self.simulated:
             found = medians_of(several, self.rounds, lambda calls: Bare.held(self, calls))
             told(title, {way: us / IN_A_ROW for way, us in found.items()})
-        told(f"{title}, one, waited for", medians_of(one, 2 * self.rounds, self._took))
-
-    def _took(self, run: Callable[[], object]) -> float:
-        start = self.device.now()
-        run()
-        return self.device.now() - start
+        told(f"{title}, one, waited for", medians_of(one, 2 * self.rounds))
 
     def _settle(self) -> None:
         self.stream.synchronize()
@@ -257,9 +251,8 @@ def step(nets: list[Net], reduce: Reduce | None, *, late: bool = False) -> agt.D
             op = each(lambda net, i=i: net.backward(i)).and_then(
                 lambda _, i=i, rest=op: agt.overlap(summed(i), rest)
             )
-    forward = (
-        each(lambda net, i=i: net.forward(i)) for i in range(LAYERS)
-    )  # so both begin at once
+    # Layer after layer of both GPUs, so that both begin at once.
+    forward = (each(lambda net, i=i: net.forward(i)) for i in range(LAYERS))
     return agt.zip(*forward, op, each(lambda net: net.update()))
 
 

@@ -55,7 +55,7 @@ def test_a_large_export_is_read_analysed_told_and_drawn(capsys: pytest.CaptureFi
 def test_loops_and_queues_of_host_and_gpu_agree_with_numpy(device: Device) -> None:
     module = loaded("gpu_driven")
     for (ways, right), count in ((module.newton_ways(300), 6), (module.queue_ways(5), 5)):
-        found = module.measure(ways, right, 1, simulated=device.simulated)
+        found = module.measure(ways, right, 1)
         assert len(found) == count
 
 

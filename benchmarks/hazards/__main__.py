@@ -31,15 +31,10 @@ def categories(kind: str) -> dict[str, list[Case]]:
 
 def row(case: Case, finding: Finding) -> dict[str, object]:
     """What the file of results says of a program."""
-    verdict: dict[str, object] = {"found": finding.kind}
+    right = case.is_found(finding) if case.finds else not finding.kind
+    verdict: dict[str, object] = {"found": finding.kind, "right": right}
     if case.finds:
-        verdict |= {
-            "right": case.is_found(finding),
-            "line": case.names_line(finding),
-            "cause": case.tells_cause(finding),
-        }
-    else:
-        verdict |= {"right": not finding.kind}
+        verdict |= {"line": case.names_line(finding), "cause": case.tells_cause(finding)}
     said = finding.message.split("\n")[0]
     return {"name": case.name, **verdict, "said": said, "seconds": round(finding.seconds, 3)}
 

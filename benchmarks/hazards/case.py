@@ -126,9 +126,7 @@ class Case:
         signal.alarm(_PATIENCE)
         try:
             with agt.using(agt.SimDevice()), warnings.catch_warnings():
-                warnings.simplefilter(
-                    "ignore"
-                )  # a program that failed leaves operations that never ran
+                warnings.simplefilter("ignore")  # what failed leaves operations that never ran
                 found = self.run()
                 if inspect.iscoroutine(found):
                     asyncio.run(found)
@@ -188,19 +186,15 @@ class Empty:
     dtype: str = "float32"
 
 
-@dataclass(frozen=True)
-class Freed:
+class Freed(Empty):
     """The address of an array that was freed, as an entry of a `Table`."""
-
-    size: int
-    dtype: str = "float32"
 
 
 @dataclass(frozen=True)
 class Table:
     """An array of addresses of arrays, as a parameter ``float**`` takes it."""
 
-    entries: tuple[np.ndarray | Empty | Freed | None, ...]
+    entries: tuple[np.ndarray | Empty | None, ...]
 
 
 def ints(size: int, value: int | None = None) -> np.ndarray:
@@ -211,6 +205,9 @@ def ints(size: int, value: int | None = None) -> np.ndarray:
 def floats(size: int, value: float | None = None) -> np.ndarray:
     """An array of float with this value, or with 0, 1, 2, ..."""
     return ints(size).astype(np.float32) if value is None else np.full(size, value, np.float32)
+
+
+ZERO = ints(1, 0)
 
 
 def raw(size: int) -> np.ndarray:
@@ -256,9 +253,8 @@ def kernels_of(source: str) -> list[str]:
 def cases_of(module: object) -> list[Case]:
     """The programs of a file: those in its list `CASES`, and its decorated functions."""
     listed: list[Case] = getattr(module, "CASES", [])
-    return listed + [
-        value for value in vars(module).values() if isinstance(value, Case) and not value.launch
-    ]
+    cases = (value for value in vars(module).values() if isinstance(value, Case))
+    return listed + [case for case in cases if not case.launch]
 
 
 def _launches(source: str, launch: Launch) -> Callable[[], None]:
@@ -281,12 +277,12 @@ def _argument(arg: object, device: simgpu.Device, kept: list[object]) -> object:
     match arg:
         case np.ndarray():
             return simgpu.asarray(arg, device)
-        case Empty(size, dtype):
-            return simgpu.Array.empty(size, dtype, device)
         case Freed(size, dtype):
             freed = simgpu.asarray(np.zeros(size, dtype), device)
             device.synchronize()
             return freed.memory.ptr  # nobody keeps the array
+        case Empty(size, dtype):
+            return simgpu.Array.empty(size, dtype, device)
         case Table(entries):
             inner = [_argument(entry, device, kept) for entry in entries]
             kept.append(inner)
@@ -312,7 +308,6 @@ def _lines(error: BaseException, run: Callable[[], object]) -> list[int]:
     named += [int(a or b) for a, b in _LINE.findall(str(error))]
     file = inspect.unwrap(run).__code__.co_filename
     if file != __file__:
-        named += [
-            frame.lineno or 0 for frame in extract_tb(error.__traceback__) if frame.filename == file
-        ]
+        frames = extract_tb(error.__traceback__)
+        named += [frame.lineno or 0 for frame in frames if frame.filename == file]
     return list(dict.fromkeys(named))

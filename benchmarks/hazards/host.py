@@ -1,6 +1,6 @@
 """Programs of the host, and the few kernels that they share.
 
-`bug_on_the_host` and `sound_on_the_host` decorate a Python function, or an ``async def``, for which a fresh
+`bug` and `sound` decorate a Python function, or an ``async def``, for which a fresh
 simulated device is current in `agt`. A function may ask for a device of `simgpu` by its parameters, and is
 waited for at its end: `device`, streams `one` to `four`, arrays `x`, `y` and `z` of zeros, and `host`, a
 page-locked array of ones.
@@ -29,7 +29,7 @@ SIZE = 64  # elements of each array
 SOURCE = Path(__file__).with_name("host.cu").read_text("utf-8")
 
 
-def bug_on_the_host(*, finds: str, why: str) -> Callable[[Callable[..., object]], Case]:
+def bug(finds: str, why: str) -> Callable[[Callable[..., object]], Case]:
     """Make a case of a Python function that has a mistake; its name is the function's."""
 
     def decorate(program: Callable[..., object]) -> Case:
@@ -40,7 +40,7 @@ def bug_on_the_host(*, finds: str, why: str) -> Callable[[Callable[..., object]]
     return decorate
 
 
-def sound_on_the_host(*, why: str) -> Callable[[Callable[..., object]], Case]:
+def sound(why: str) -> Callable[[Callable[..., object]], Case]:
     """Make a case of a Python function that is right, and looks as if it were not."""
     return lambda program: _case(program, why)
 
@@ -120,7 +120,7 @@ def full(value: float = 0.0, name: str | None = None) -> agt.DeviceArray:
     return agt.full((SIZE,), value, name=name).sync()
 
 
-def host_array(value: float = 0.0) -> Any:
+def locked(value: float = 0.0) -> Any:
     """A page-locked array of the host."""
     return agt.pin(np.full(SIZE, value, np.float32))
 

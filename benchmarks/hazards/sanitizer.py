@@ -49,9 +49,8 @@ def run(case: Case) -> None:
 
     def moved(arg: object) -> object:
         if isinstance(arg, Empty):
-            return cupy.ndarray(
-                arg.size, arg.dtype, memptr(arg.size * np.dtype(arg.dtype).itemsize)
-            )
+            nbytes = arg.size * np.dtype(arg.dtype).itemsize
+            return cupy.ndarray(arg.size, arg.dtype, memptr(nbytes))
         if isinstance(arg, np.ndarray):
             array = cupy.ndarray(arg.shape, arg.dtype, memptr(arg.nbytes))
             array.set(arg)

@@ -13,6 +13,7 @@ import asyncio
 import importlib
 import json
 import platform
+import re
 import subprocess
 import sys
 from importlib import metadata
@@ -37,17 +38,12 @@ PEERS = {"cuda_core": "cuda.core", "pytorch": "PyTorch"}
 def machine() -> dict[str, str]:
     """The machine, and the versions of all that is compared."""
     found = {"python": platform.python_version(), "processor": platform.machine()}
-    query = "name,driver_version"
-    command = ["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader"]
+    command = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
     told = subprocess.run(command, capture_output=True, text=True, check=False).stdout
     found["gpu"] = told.strip().splitlines()[0] if told.strip() else "unknown"
     told = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    names = [
-        line.partition(":")[2].strip()
-        for line in told.splitlines()
-        if line.startswith("model name")
-    ]
-    found["cpu"] = names[0] if names else "unknown"
+    model = re.search(r"^model name\s*: (.*\S)", told, re.MULTILINE)
+    found["cpu"] = model[1] if model else "unknown"
     for name in ("numpy", "cupy-cuda12x", "cupy-cuda13x", "cuda-core", "cuda-bindings", "torch"):
         try:
             found[name] = metadata.version(name)

@@ -60,14 +60,11 @@ def contenders(work: Work) -> list[Contender]:
     def results() -> list[Any]:
         return [array.numpy().copy() for array in host]
 
+    doubles = "the same kernels, but two doubles"
+    cublas = "cuBLAS in place of sgemm_naive and matvec_naive"
     found = [
-        Contender("PyTorch, four streams", four, results, "the same kernels, but two doubles"),
-        Contender(
-            "PyTorch, four streams, its own operators",
-            own_operators,
-            results,
-            "cuBLAS in place of sgemm_naive and matvec_naive",
-        ),
+        Contender("PyTorch, four streams", four, results, doubles),
+        Contender("PyTorch, four streams, its own operators", own_operators, results, cublas),
     ]
     four()
     graph = torch.cuda.CUDAGraph()
@@ -84,7 +81,4 @@ def contenders(work: Work) -> list[Contender]:
         graph.replay()
         torch.cuda.current_stream().synchronize()
 
-    return [
-        *found,
-        Contender("PyTorch, CUDA graph", replay, results, "the same kernels, but two doubles"),
-    ]
+    return [*found, Contender("PyTorch, CUDA graph", replay, results, doubles)]

@@ -40,6 +40,9 @@ def text(found: dict[str, Any]) -> str:
     told = {(r["way"], r["kernel_us"]): f"{r['ratio']:.2f} ({r['us']:.1f})" for r in latency}
     set_ups = max(len(row["set_ups_us"]) for row in found["pipeline"])
     notes = dict.fromkeys((row["way"], row["note"]) for row in found["pipeline"] if row["note"])
+    waits = ([way, *(told[way, n] for n in lengths)] for way in ways)
+    busy = ([r["way"], r["kernel_us"], f"{r['core']:.2%}"] for r in found["processor"])
+    costs = ([r["way"], f"{r['ratio']:.2f}", f"{r['us']:.2f}"] for r in found["operations"])
     return "\n\n".join(
         [
             "# Beside its peers",
@@ -50,20 +53,11 @@ def text(found: dict[str, Any]) -> str:
             _by_size(found["pipeline"], "us", ".1f"),
             "Notes: " + "; ".join(f"{way}: {note}" for way, note in notes) + ".",
             "## Waiting for one kernel: ratio to launch and synchronize in CuPy (and microseconds)",
-            _table(
-                ["", *(f"{n} us" for n in lengths)],
-                ([way, *(told[way, n] for n in lengths)] for way in ways),
-            ),
+            _table(["", *(f"{n} us" for n in lengths)], waits),
             "## One core's share that is busy while a kernel is waited for",
-            _table(
-                ["", "kernel, us", "busy"],
-                ([r["way"], r["kernel_us"], f"{r['core']:.2%}"] for r in found["processor"]),
-            ),
+            _table(["", "kernel, us", "busy"], busy),
             "## Host time of enqueueing one kernel",
-            _table(
-                ["", "ratio", "us"],
-                ([r["way"], f"{r['ratio']:.2f}", f"{r['us']:.2f}"] for r in found["operations"]),
-            ),
+            _table(["", "ratio", "us"], costs),
             "## Requests a second: ratio to a loop by hand",
             *_served(found["serving"]),
             "",
@@ -73,10 +67,8 @@ def text(found: dict[str, Any]) -> str:
 
 def _served(rows: list[Row]) -> list[str]:
     told: list[str] = []
-    for in_place, words in (
-        (False, "copied into the input"),
-        (True, "written to the input in place"),
-    ):
+    ways = {False: "copied into the input", True: "written to the input in place"}
+    for in_place, words in ways.items():
         some = [row for row in rows if row["in_place"] is in_place]
         # The latency of `map` is not shown: it is timed from result to result, which is another thing.
         timed = [row for row in some if "server.map" not in row["way"]]

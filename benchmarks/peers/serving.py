@@ -18,7 +18,8 @@ from work import BATCHES, BLOCK, TILE, Work
 import asyncgpu_tutor as agt
 
 Row = dict[str, Any]
-Way = Callable[[Callable[[float, Any], None]], float]  # gets `seen`; seconds for all requests
+Seen = Callable[[float, Any], None]  # gets the time that a request took, in us, and its result
+Way = Callable[[Seen], float]  # seconds for all requests
 LANES = 8
 BY_HAND = "CuPy by hand, a loop over eight graphs"
 
@@ -38,7 +39,7 @@ class HandLoop:
         ]
         self.events = [cupy.cuda.Event(disable_timing=True) for _ in hand.streams]
 
-    def run(self, requests: list[Any], seen: Callable[[float, Any], None]) -> None:
+    def run(self, requests: list[Any], seen: Seen) -> None:
         """All requests; `seen` gets the time that each took, and its result."""
         waiting: deque[tuple[int, float]] = deque()
         for number, request in enumerate(requests):
@@ -56,9 +57,7 @@ class HandLoop:
         while waiting:
             self._finish(waiting, seen)
 
-    def _finish(
-        self, waiting: deque[tuple[int, float]], seen: Callable[[float, Any], None]
-    ) -> None:
+    def _finish(self, waiting: deque[tuple[int, float]], seen: Seen) -> None:
         lane, start = waiting.popleft()
         self.events[lane].synchronize()
         result = self.host[lane].copy()
@@ -68,7 +67,7 @@ class HandLoop:
 class HandLoopTogether(HandLoop):
     """Several requests to a graph. A loop of its own: one for both would slow the yardstick."""
 
-    def run(self, requests: list[Any], seen: Callable[[float, Any], None]) -> None:
+    def run(self, requests: list[Any], seen: Seen) -> None:
         """See `HandLoop`; as many requests as whole graphs."""
         size = self.together
         waiting: deque[tuple[int, float]] = deque()
@@ -89,9 +88,7 @@ class HandLoopTogether(HandLoop):
         while waiting:
             self._finish(waiting, seen)
 
-    def _finish(
-        self, waiting: deque[tuple[int, float]], seen: Callable[[float, Any], None]
-    ) -> None:
+    def _finish(self, waiting: deque[tuple[int, float]], seen: Seen) -> None:
         group, start = waiting.popleft()
         self.events[group].synchronize()
         for i in range(group * self.together, (group + 1) * self.together):
@@ -108,20 +105,16 @@ def pipeline(work: Work) -> Callable[[Any], agt.DeviceOp[Any]]:
         hidden, out = agt.zeros((n, n)).sync(), agt.zeros(n).sync()
         lines = out.borrow().partition(BLOCK)
 
+        def matrix(x: Any) -> agt.DeviceOp[Any]:
+            tiles = hidden.borrow().partition(TILE, TILE)
+            return agt.sgemm_naive(n, n, n, 1.0, x, w0, 0.0, tiles)
+
         def vector(_: Any) -> agt.DeviceOp[Any]:
             return agt.matvec_naive(n, n, hidden.borrow(), w1, out.borrow().partition(BLOCK))
 
-        return (
-            agt.h2d(slot)
-            .and_then(
-                lambda x: agt.sgemm_naive(
-                    n, n, n, 1.0, x, w0, 0.0, hidden.borrow().partition(TILE, TILE)
-                )
-            )
-            .and_then(vector)
-            .and_then(lambda _: agt.relu(n, lines, lines))
-            .and_then(lambda _: agt.d2h(out.borrow()))
-        )
+        chain = agt.h2d(slot).and_then(matrix).and_then(vector)
+        chain = chain.and_then(lambda _: agt.relu(n, lines, lines))
+        return chain.and_then(lambda _: agt.d2h(out.borrow()))
 
     return batch
 
@@ -143,7 +136,7 @@ def compare(
     requests = [write if in_place else copied[i % BATCHES] for i in range(count)]
     made = pipeline(work)
 
-    async def mapped(server: agt.Server[Any], seen: Callable[[float, Any], None]) -> None:
+    async def mapped(server: agt.Server[Any], seen: Seen) -> None:
         last = time.perf_counter()
         async for result in server.map(requests):
             now = time.perf_counter()
@@ -151,7 +144,7 @@ def compare(
             seen((now - last) * 1e6, result)
             last = now
 
-    async def clients(server: agt.Server[Any], seen: Callable[[float, Any], None]) -> None:
+    async def clients(server: agt.Server[Any], seen: Seen) -> None:
         todo = iter(requests)
 
         async def client() -> None:
@@ -162,7 +155,7 @@ def compare(
 
         await asyncio.gather(*(client() for _ in range(2 * LANES)))
 
-    async def ours(way: Callable[..., Any], seen: Callable[[float, Any], None]) -> float:
+    async def ours(way: Callable[..., Any], seen: Seen) -> float:
         async with agt.Server(made, work.xs[0].shape, lanes=LANES) as server:
             kept.append(server)
             for _ in range(LANES):
@@ -174,7 +167,7 @@ def compare(
             return time.perf_counter() - start
 
     def by_hand(loop_of: type[HandLoop], together: int = 1) -> Way:
-        def run(seen: Callable[[float, Any], None]) -> float:
+        def run(seen: Seen) -> float:
             hand = loop_of(work, together)
             kept.append(hand)
             hand.run(copied * 2 * LANES, lambda us, result: None)

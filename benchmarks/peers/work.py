@@ -51,19 +51,9 @@ def make_work(dim: int) -> Work:
 
 @dataclass
 class Contender:
-    """One way to do it.
-
-    Attributes
-    ----------
-    run : callable
-        Computes all batches, and returns when the results are on the host.
-    results : callable
-        What the last run has computed.
-    note : str
-        What has to be known of it.
-    """
+    """One way to do it."""
 
     name: str
-    run: Callable[[], object]
-    results: Callable[[], list[Host]]
-    note: str = ""
+    run: Callable[[], object]  # computes all batches, and returns when the results are on the host
+    results: Callable[[], list[Host]]  # what the last run has computed
+    note: str = ""  # what has to be known of it

@@ -8,19 +8,19 @@ import asyncgpu_tutor as agt
 from benchmarks.hazards.host import (
     SIZE,
     array,
-    bug_on_the_host,
+    bug,
     download,
     full,
-    host_array,
+    locked,
     op,
     pinned,
     run,
-    sound_on_the_host,
+    sound,
     upload,
 )
 
 
-@sound_on_the_host(why="a pageable array has been read when the call returns")
+@sound("a pageable array has been read when the call returns")
 def pageable_array_written_after_the_upload_call(one, x):
     host = np.ones(SIZE, np.float32)
     upload(one, x, host)
@@ -28,14 +28,14 @@ def pageable_array_written_after_the_upload_call(one, x):
     one.synchronize()
 
 
-@sound_on_the_host(why="a download to a pageable array is over when the call returns")
+@sound("a download to a pageable array is over when the call returns")
 def pageable_result_read_at_once(device, one):
     x, host = array(device, 3.0), np.zeros(SIZE, np.float32)
     download(one, host, x)
     assert host[0] == 3
 
 
-@sound_on_the_host(why="the stream has been waited for")
+@sound("the stream has been waited for")
 def slot_filled_after_the_wait(one, x, host):
     for number in range(3):
         host[:] = number
@@ -43,9 +43,7 @@ def slot_filled_after_the_wait(one, x, host):
         one.synchronize()
 
 
-@sound_on_the_host(
-    why="the copy's event has been waited for, though the kernel behind it still runs"
-)
+@sound("the copy's event has been waited for, though the kernel behind it still runs")
 def slot_filled_while_the_kernel_runs(one, x, y, host):
     upload(one, x, host)
     copied = one.record()
@@ -55,7 +53,7 @@ def slot_filled_while_the_kernel_runs(one, x, y, host):
     one.synchronize()
 
 
-@sound_on_the_host(why="each batch has a slot of its own")
+@sound("each batch has a slot of its own")
 def a_slot_for_each_batch(device, one):
     xs, slots = [array(device) for _ in range(3)], [pinned(device) for _ in range(3)]
     for number, (x, host) in enumerate(zip(xs, slots, strict=True)):
@@ -64,7 +62,7 @@ def a_slot_for_each_batch(device, one):
     one.synchronize()
 
 
-@sound_on_the_host(why="before a slot is filled again, the event of its copy is waited for")
+@sound("before a slot is filled again, the event of its copy is waited for")
 def two_slots_in_turn(device, one, x):
     slots, copied = [pinned(device), pinned(device)], [None, None]
     for number in range(5):
@@ -77,7 +75,7 @@ def two_slots_in_turn(device, one, x):
     one.synchronize()
 
 
-@sound_on_the_host(why="the copy keeps the array that it reads")
+@sound("the copy keeps the array that it reads")
 def slot_dropped_while_it_is_read(device, one, x):
     host = pinned(device, 4.0)
     upload(one, x, host)
@@ -88,20 +86,20 @@ def slot_dropped_while_it_is_read(device, one, x):
     del other
 
 
-@sound_on_the_host(why="reading what a copy reads is no conflict")
+@sound("reading what a copy reads is no conflict")
 def slot_read_while_it_is_copied(one, x, host):
     upload(one, x, host)
     assert host.sum() == SIZE
     one.synchronize()
 
 
-@sound_on_the_host(why="two uploads may read one array at once")
+@sound("two uploads may read one array at once")
 def one_slot_two_uploads(one, two, x, y, host):
     upload(one, x, host)
     upload(two, y, host)
 
 
-@sound_on_the_host(why="the same bytes again are no change that anybody could see")
+@sound("the same bytes again are no change that anybody could see")
 def slot_read_and_kept_as_it_is(one, x, host):
     upload(one, x, host)
     copy = host.copy()
@@ -109,7 +107,7 @@ def slot_read_and_kept_as_it_is(one, x, host):
     one.synchronize()
 
 
-@sound_on_the_host(why="download and upload of one slot are on one stream")
+@sound("download and upload of one slot are on one stream")
 def slot_goes_down_and_up_again(device, one, y):
     x, host = array(device, 5.0), pinned(device)
     download(one, host, x)
@@ -118,7 +116,7 @@ def slot_goes_down_and_up_again(device, one, y):
     assert host[0] == y.get()[0] == 5
 
 
-@sound_on_the_host(why="the host has waited before it reads")
+@sound("the host has waited before it reads")
 def result_read_after_the_wait():
     stream = agt.create_stream()
     host = agt.ones(SIZE).to_host().async_on(stream)
@@ -126,15 +124,15 @@ def result_read_after_the_wait():
     assert host.sum() == SIZE
 
 
-@sound_on_the_host(why="to await is to wait")
+@sound("to await is to wait")
 async def result_read_after_await():
     assert (await agt.ones(SIZE).to_host()).sum() == SIZE
 
 
-@sound_on_the_host(why="each task has a slot of its own")
+@sound("each task has a slot of its own")
 async def tasks_with_a_slot_each():
     async def batch(number):
-        slot = host_array(number)
+        slot = locked(number)
         x = await agt.h2d(slot)
         slot[:] = 0
         return (await agt.d2h(x))[0]
@@ -142,25 +140,25 @@ async def tasks_with_a_slot_each():
     assert await asyncio.gather(batch(1), batch(2)) == [1, 2]
 
 
-@sound_on_the_host(why="a copy of the batch is uploaded, and the batch is the caller's again")
+@sound("a copy of the batch is uploaded, and the batch is the caller's again")
 def batch_copied_before_it_is_uploaded():
-    batch, stream = host_array(1.0), agt.create_stream()
+    batch, stream = locked(1.0), agt.create_stream()
     result = agt.h2d(agt.pin(batch.copy())).to_host().async_on(stream)
     batch[:] = 2.0
     stream.synchronize()
     assert result[0] == 1
 
 
-@sound_on_the_host(why="kernel and host take turns at mapped memory, with a wait between")
+@sound("kernel and host take turns at mapped memory, with a wait between")
 def mapped_memory_in_turns():
-    host, y = host_array(1.0), full()
+    host, y = locked(1.0), full()
     for number in range(3):
         host[:] = number
         op("twice", y, agt.mapped(host)).sync()
         assert agt.d2h(y.borrow()).sync()[0] == 2 * number
 
 
-@sound_on_the_host(why="the result is named by out=, and read when its operation is done")
+@sound("the result is named by out=, and read when its operation is done")
 def array_of_out_read_after_sync():
     host, x = agt.pinned((SIZE,)), full(1.0)
     agt.d2h(x, out=host).sync()
@@ -169,12 +167,12 @@ def array_of_out_read_after_sync():
 
 def changed(why: str, about: str = "changed"):
     """A program that writes to a host array which a copy reads."""
-    return bug_on_the_host(finds=f"HostBuffer: {about}", why=why)
+    return bug(f"HostBuffer: {about}", why)
 
 
 def early(why: str, about: str = "host"):
     """A program that reads a host array to which a copy may still write."""
-    return bug_on_the_host(finds=f"NotReady HostBuffer: {about}", why=why)
+    return bug(f"NotReady HostBuffer: {about}", why)
 
 
 @changed("the copy reads a pinned array later than the call returns")
@@ -236,7 +234,7 @@ def slot_changed_through_a_view(one, x, host):
 
 @changed("a task's array changes while another task's upload reads it")
 async def two_tasks_share_a_slot():
-    slot, x, y = host_array(), full(), full()
+    slot, x, y = locked(), full(), full()
 
     async def batch(target, number):
         slot[:] = number
@@ -247,7 +245,7 @@ async def two_tasks_share_a_slot():
 
 @changed("the operation is enqueued, and not done", "changed")
 def batch_written_after_async_on():
-    batch, stream = host_array(1.0), agt.create_stream()
+    batch, stream = locked(1.0), agt.create_stream()
     result = agt.h2d(batch).to_host().async_on(stream)
     batch += 1
     stream.synchronize()  # <- bug
@@ -298,18 +296,16 @@ def array_written_while_a_download_writes_it(device, one):
     one.synchronize()  # <- bug
 
 
-@bug_on_the_host(
-    finds="StreamRace HostBuffer: order", why="two downloads into one host array, on two streams"
-)
+@bug("StreamRace HostBuffer: order", "two downloads into one host array, on two streams")
 def two_downloads_into_one_array(device, one, two):
     x, y, host = array(device, 1.0), array(device, 2.0), pinned(device)
     download(one, host, x)  # <- bug
     download(two, host, y)  # <- bug
 
 
-@bug_on_the_host(
-    finds="StreamRace HostBuffer: order",
-    why="the upload reads what the download on another stream may not have written yet",
+@bug(
+    "StreamRace HostBuffer: order",
+    "the upload reads what the download on another stream may not have written yet",
 )
 def upload_of_what_a_download_brings(device, one, two, y):
     x, host = array(device, 1.0), pinned(device)
@@ -317,12 +313,12 @@ def upload_of_what_a_download_brings(device, one, two, y):
     upload(two, y, host)  # <- bug
 
 
-@bug_on_the_host(
-    finds="StreamRace HostBuffer: order",
-    why="a kernel reads mapped memory that a copy on another stream writes",
+@bug(
+    "StreamRace HostBuffer: order",
+    "a kernel reads mapped memory that a copy on another stream writes",
 )
 def mapped_memory_beside_a_download():
-    host, x, y, one, two = host_array(), full(1.0), full(), agt.create_stream(), agt.create_stream()
+    host, x, y, one, two = locked(), full(1.0), full(), agt.create_stream(), agt.create_stream()
     agt.d2h(x, out=host).async_on(one)  # <- bug
     op("twice", y, agt.mapped(host)).async_on(two)  # <- bug
 

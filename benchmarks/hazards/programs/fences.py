@@ -1,8 +1,8 @@
 """Fences and orders: right ones that look wrong; and missing, misplaced, or of a wrong order."""
 
-from benchmarks.hazards.case import Empty, floats, ints, kernel, launch
+from benchmarks.hazards.case import ZERO, Empty, floats, ints, kernel, launch
 
-HANDED_ON = kernel("pass_on", 2, 1, data=Empty(1), flag=ints(1, 0), y=Empty(1)).sound(r"""
+HANDED_ON = kernel("pass_on", 2, 1, data=Empty(1), flag=ZERO, y=Empty(1)).sound(r"""
 // volatile flag and two fences
 // a fence on each side, between flag and data
     cuda::atomic_ref<int, cuda::thread_scope_device> ready(*flag);
@@ -17,7 +17,7 @@ HANDED_ON = kernel("pass_on", 2, 1, data=Empty(1), flag=ints(1, 0), y=Empty(1)).
     }
 """)
 
-RELEASED = kernel("pass_on", 2, 1, data=Empty(1), flag=ints(1, 0), y=Empty(1)).sound(r"""
+RELEASED = kernel("pass_on", 2, 1, data=Empty(1), flag=ZERO, y=Empty(1)).sound(r"""
 // release and acquire
 // the orders are the fences
     cuda::atomic_ref<int, cuda::thread_scope_device> ready(*flag);
@@ -30,7 +30,7 @@ RELEASED = kernel("pass_on", 2, 1, data=Empty(1), flag=ints(1, 0), y=Empty(1)).s
     }
 """)
 
-LOCK = kernel("add", 4, 32, lock=ints(1, 0), sum=floats(1, 0), x=floats(4)).sound(r"""
+LOCK = kernel("add", 4, 32, lock=ZERO, sum=floats(1, 0), x=floats(4)).sound(r"""
 // lock with two fences
 // a fence behind taking it, one before opening it
     if (threadIdx.x == 0) {
@@ -42,9 +42,7 @@ LOCK = kernel("add", 4, 32, lock=ints(1, 0), sum=floats(1, 0), x=floats(4)).soun
     }
 """)
 
-LAST_BLOCK = kernel(
-    "sum_all", 4, 1, x=floats(4), parts=Empty(4), arrived=ints(1, 0), y=Empty(1)
-).sound(r"""
+LAST_BLOCK = kernel("sum_all", 4, 1, x=floats(4), parts=Empty(4), arrived=ZERO, y=Empty(1)).sound(r"""
 // last block
 // each arrival releases a part, and the last one acquires them all
     parts[blockIdx.x] = 2.0f * x[blockIdx.x];  // <- in bugs
@@ -59,7 +57,7 @@ LAST_BLOCK = kernel(
 """)
 
 FROM_BLOCK_TO_BLOCK = kernel(
-    "produce_consume", 2, 64, volatile="flag", data=Empty(64), flag=ints(1, 0), y=Empty(64)
+    "produce_consume", 2, 64, volatile="flag", data=Empty(64), flag=ZERO, y=Empty(64)
 ).sound(r"""
 // block writes, block reads, one thread of each talks
 // barriers on both sides carry the order from one thread to all
@@ -75,7 +73,7 @@ FROM_BLOCK_TO_BLOCK = kernel(
     }
 """)
 
-RING = kernel("ring", 2, 1, volatile="full", full=ints(1, 0), slot=Empty(1), y=Empty(3)).sound(r"""
+RING = kernel("ring", 2, 1, volatile="full", full=ZERO, slot=Empty(1), y=Empty(3)).sound(r"""
 // ring of one slot
 // each side has a fence behind its wait and one before its word
     if (blockIdx.x == 0) {
@@ -112,7 +110,7 @@ CHAIN = kernel("chain", 4, 1, volatile="done", x=floats(4), prefix=Empty(4), don
     done[b] = 1;  // <- in bugs
 """)
 
-ONCE = kernel("lazy", 3, 1, state=ints(1, 0), table=Empty(1), y=Empty(3)).sound(r"""
+ONCE = kernel("lazy", 3, 1, state=ZERO, table=Empty(1), y=Empty(3)).sound(r"""
 // initialised once
 // who initialises needs no order to take the task; the others acquire the result
     cuda::atomic_ref<int, cuda::thread_scope_device> s(*state);
@@ -185,7 +183,7 @@ CASES = [
 -        *y = *data;
 +        *y = ready.load(cuda::memory_order_acquire) ? *data : -1.0f;
 """),
-    kernel("pass_on", 2, 1, data=Empty(1), flag=ints(1, 0), y=Empty(1)).sound(r"""
+    kernel("pass_on", 2, 1, data=Empty(1), flag=ZERO, y=Empty(1)).sound(r"""
 // data in the flag itself
 // there is nothing beside the flag that would have to be ordered
     cuda::atomic_ref<int, cuda::thread_scope_device> ready(*flag);
@@ -207,7 +205,7 @@ CASES = [
 +        while (ready.load(cuda::memory_order_acquire) < 2) {}
 """),
     LOCK,
-    kernel("add", 4, 1, lock=ints(1, 0), sum=floats(1, 0), x=floats(4)).sound(r"""
+    kernel("add", 4, 1, lock=ZERO, sum=floats(1, 0), x=floats(4)).sound(r"""
 // lock by exchange and orders
 // acquire when it is taken, release when it is opened
     cuda::atomic_ref<int, cuda::thread_scope_device> l(*lock);
@@ -215,9 +213,7 @@ CASES = [
     *sum += x[blockIdx.x];
     l.store(0, cuda::memory_order_release);
 """),
-    kernel(
-        "add", 4, 1, volatile="serving", next=ints(1, 0), serving=ints(1, 0), sum=floats(1, 0)
-    ).sound(r"""
+    kernel("add", 4, 1, volatile="serving", next=ZERO, serving=ZERO, sum=floats(1, 0)).sound(r"""
 // lock by tickets
 // tickets are relaxed; the number that is served is what orders
     int ticket = atomicAdd(next, 1);
@@ -228,9 +224,7 @@ CASES = [
     *serving = ticket + 1;
 """),
     LAST_BLOCK,
-    kernel(
-        "sum_all", 3, 64, x=floats(64), rows=Empty(192), arrived=ints(1, 0), y=Empty(64)
-    ).sound(r"""
+    kernel("sum_all", 3, 64, x=floats(64), rows=Empty(192), arrived=ZERO, y=Empty(64)).sound(r"""
 // last block of many threads
 // fences are cumulative: thread 0's also cover what the barrier brought it
     __shared__ bool last;
@@ -266,7 +260,7 @@ CASES = [
     }
 """),
     RING,
-    kernel("two_steps", 2, 32, a=Empty(64), arrived=ints(1, 0), y=Empty(64)).sound(r"""
+    kernel("two_steps", 2, 32, a=Empty(64), arrived=ZERO, y=Empty(64)).sound(r"""
 // barrier of the grid by hand
 // two blocks have a place at the same time, and fences stand on both sides
     a[blockIdx.x * blockDim.x + threadIdx.x] = threadIdx.x;
@@ -281,7 +275,7 @@ CASES = [
     y[blockIdx.x * blockDim.x + threadIdx.x] = a[(1 - blockIdx.x) * blockDim.x + threadIdx.x];
 """),
     CHAIN,
-    launch(2, 1, Empty(2), ints(1, 0), Empty(1)).sound(r"""
+    launch(2, 1, Empty(2), ZERO, Empty(1)).sound(r"""
 // fences in helpers
 // functions are called where their fences are needed; one flag is enough for two words
 __device__ void give(volatile int* flag) {
@@ -317,7 +311,7 @@ __global__ void read(float* data, int* flag, float* y) {
 """),
     ONCE,
     kernel(
-        "store_buffering", 2, 1, volatile="x y", x=ints(1, 0), y=ints(1, 0), seen=Empty(2, "int32")
+        "store_buffering", 2, 1, volatile="x y", x=ZERO, y=ZERO, seen=Empty(2, "int32")
     ).sound(r"""
 // each sees the other, or both do
 // volatile accesses don't race, and __threadfence() is sequentially consistent
@@ -424,7 +418,7 @@ __global__ void read(float* data, int* flag, float* y) {
          ready.store(1, cuda::memory_order_release);
 +        *data = 43.0f;  // <- bug
 """),
-    kernel("pass_on", 2, 1, volatile="data flag", data=Empty(1), flag=ints(1, 0), y=Empty(1)).bug(
+    kernel("pass_on", 2, 1, volatile="data flag", data=Empty(1), flag=ZERO, y=Empty(1)).bug(
         "Early: data"
     )(r"""
 // volatile data and flag without a fence
@@ -469,7 +463,7 @@ __global__ void read(float* data, int* flag, float* y) {
 -    __threadfence();
      int before = atomicAdd(arrived, 1);  // <- bug
 """),
-    kernel("sum_all", 4, 32, x=floats(4), parts=Empty(4), arrived=ints(1, 0), y=floats(1, 0)).bug(
+    kernel("sum_all", 4, 32, x=floats(4), parts=Empty(4), arrived=ZERO, y=floats(1, 0)).bug(
         "Race: parts"
     )(r"""
 // last block with the fence behind the arrival
@@ -493,7 +487,7 @@ __global__ void read(float* data, int* flag, float* y) {
 -    if (before == gridDim.x - 1) {
 +    if (atomicAdd(arrived, 1) == gridDim.x - 1) {
 """),
-    kernel("sum_all", 2, 64, x=floats(64), rows=Empty(128), arrived=ints(1, 0), y=Empty(1)).bug(
+    kernel("sum_all", 2, 64, x=floats(64), rows=Empty(128), arrived=ZERO, y=Empty(1)).bug(
         "Early: rows"
     )(r"""
 // thread 0 announces what the block may not have written
@@ -518,7 +512,7 @@ __global__ void read(float* data, int* flag, float* y) {
 -        y[t] = data[63 - t];
 +        y[t] = data[t];  // <- bug
 """),
-    kernel("queue", 2, 1, x=floats(1, 7), slots=Empty(4), head=ints(1, 0), y=Empty(1)).bug(
+    kernel("queue", 2, 1, x=floats(1, 7), slots=Empty(4), head=ZERO, y=Empty(1)).bug(
         "Early: slots"
     )(r"""
 // slot counted before it is filled
@@ -533,7 +527,7 @@ __global__ void read(float* data, int* flag, float* y) {
         *y = slots[0];  // <- bug
     }
 """),
-    kernel("two_steps", 2, 1, a=Empty(2), arrived=ints(1, 0), y=Empty(2)).bug("Early: a")(r"""
+    kernel("two_steps", 2, 1, a=Empty(2), arrived=ZERO, y=Empty(2)).bug("Early: a")(r"""
 // barrier of the grid by hand, without fences
 // waiting for a counter orders nothing else
     a[blockIdx.x] = blockIdx.x;  // <- bug

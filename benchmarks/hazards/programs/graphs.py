@@ -6,10 +6,10 @@ import contextlib
 import numpy as np
 
 import asyncgpu_tutor as agt
-from benchmarks.hazards.host import SIZE, bug_on_the_host, full, host_array, op, sound_on_the_host
+from benchmarks.hazards.host import SIZE, bug, full, locked, op, sound
 
 
-@sound_on_the_host(why="launches on one stream follow each other")
+@sound("launches on one stream follow each other")
 def graph_launched_many_times():
     x, stream = full(), agt.create_stream()
     graph = op("more", x).graph_on(stream)
@@ -18,7 +18,7 @@ def graph_launched_many_times():
     assert agt.d2h(x).sync_on(stream)[0] == 5
 
 
-@sound_on_the_host(why="one graph doesn't run beside itself: its launches wait for each other")
+@sound("one graph doesn't run beside itself: its launches wait for each other")
 def graph_launched_on_two_streams():
     x, one, two = full(), agt.create_stream(), agt.create_stream()
     graph = op("more", x).graph_on(one)
@@ -27,7 +27,7 @@ def graph_launched_on_two_streams():
     agt.synchronize()
 
 
-@sound_on_the_host(why="the graph keeps what it points at")
+@sound("the graph keeps what it points at")
 def arrays_dropped_after_the_capture():
     x, y = full(1.0), full()
     graph = op("twice", y, x).graph_on(agt.create_stream())
@@ -37,7 +37,7 @@ def arrays_dropped_after_the_capture():
     assert agt.d2h(other[0]).sync()[0] == 9
 
 
-@sound_on_the_host(why="a launch keeps its graph")
+@sound("a launch keeps its graph")
 def graph_dropped_while_it_runs():
     x, y, stream = full(1.0), full(), agt.create_stream()
     graph = op("twice", y, x).graph_on(stream)
@@ -46,21 +46,21 @@ def graph_dropped_while_it_runs():
     assert agt.d2h(y).sync_on(stream)[0] == 2
 
 
-@sound_on_the_host(why="prepare() takes allocations: each launch has arrays of the pipeline's own")
+@sound("prepare() takes allocations: each launch has arrays of the pipeline's own")
 def allocation_in_a_prepared_pipeline():
     prepared = agt.zeros(SIZE).and_then(lambda x: op("more", x)).prepare()
     for _ in range(2):
         prepared.launch().sync()
 
 
-@sound_on_the_host(why="two branches read one array, and each writes one of its own")
+@sound("two branches read one array, and each writes one of its own")
 def two_branches_read_one_array():
     x, y, z = full(1.0), full(), full()
     graph = agt.overlap(op("twice", y, x), op("twice", z, x)).graph_on(agt.create_stream())
     graph.launch().sync()
 
 
-@sound_on_the_host(why="what follows the overlap waits for both branches")
+@sound("what follows the overlap waits for both branches")
 def branches_are_joined_before_the_sum():
     x, y, z, w = full(1.0), full(), full(), full()
     both = agt.overlap(op("twice", y, x), op("twice", z, x))
@@ -69,7 +69,7 @@ def branches_are_joined_before_the_sum():
     assert agt.d2h(w).sync()[0] == 4
 
 
-@sound_on_the_host(why="an event behind the launch stands for the whole graph")
+@sound("an event behind the launch stands for the whole graph")
 def other_stream_waits_for_a_graph():
     x, y, one, two = full(1.0), full(), agt.create_stream(), agt.create_stream()
     graph = op("twice", y, x).graph_on(one)
@@ -78,9 +78,9 @@ def other_stream_waits_for_a_graph():
     assert agt.d2h(y).sync_on(two)[0] == 2
 
 
-@sound_on_the_host(why="the slot is filled again when the launch before is done")
+@sound("the slot is filled again when the launch before is done")
 def slot_filled_between_launches():
-    x, slot, stream = full(), host_array(1.0), agt.create_stream()
+    x, slot, stream = full(), locked(1.0), agt.create_stream()
     graph = agt.memcpy(x.borrow(), slot).graph_on(stream)
     for number in range(3):
         slot[:] = number
@@ -88,7 +88,7 @@ def slot_filled_between_launches():
         assert agt.d2h(x.borrow()).sync_on(stream)[0] == number
 
 
-@sound_on_the_host(why="to capture is not to run: the array is free until the launch")
+@sound("to capture is not to run: the array is free until the launch")
 def array_used_elsewhere_after_the_capture():
     x, y, one, two = full(1.0), full(), agt.create_stream(), agt.create_stream()
     graph = op("twice", y, x).graph_on(one)
@@ -96,7 +96,7 @@ def array_used_elsewhere_after_the_capture():
     graph.launch().sync_on(one)
 
 
-@sound_on_the_host(why="two graphs on one stream are as ordered as two kernels")
+@sound("two graphs on one stream are as ordered as two kernels")
 def two_graphs_on_one_stream():
     x, y, stream = full(1.0), full(), agt.create_stream()
     first, second = op("twice", y, x).graph_on(stream), op("more", y).graph_on(stream)
@@ -105,7 +105,7 @@ def two_graphs_on_one_stream():
     assert agt.d2h(y).sync_on(stream)[0] == 3
 
 
-@sound_on_the_host(why="two graphs that share nothing may run at once")
+@sound("two graphs that share nothing may run at once")
 def two_graphs_on_two_streams():
     graphs = []
     for _ in range(2):
@@ -115,9 +115,9 @@ def two_graphs_on_two_streams():
         graph.launch().async_on(stream)
 
 
-@sound_on_the_host(why="within a graph, input and output of one slot follow each other")
+@sound("within a graph, input and output of one slot follow each other")
 def slot_read_and_written_in_one_graph():
-    x, y, slot, stream = full(), full(), host_array(3.0), agt.create_stream()
+    x, y, slot, stream = full(), full(), locked(3.0), agt.create_stream()
     first = agt.memcpy(x.borrow(), slot).and_then(lambda _: op("twice", y, x))
     graph = first.and_then(lambda _: agt.d2h(y.borrow(), out=slot)).graph_on(stream)
     for _ in range(2):
@@ -126,7 +126,7 @@ def slot_read_and_written_in_one_graph():
     assert slot[0] == 12
 
 
-@sound_on_the_host(why="what a refused capture leaves is a stream as before")
+@sound("what a refused capture leaves is a stream as before")
 def stream_used_after_a_refused_capture():
     x, y, stream = full(1.0), full(), agt.create_stream()
     with contextlib.suppress(agt.errors.CaptureError):
@@ -134,7 +134,7 @@ def stream_used_after_a_refused_capture():
     op("twice", y, x).graph_on(stream).launch().sync_on(stream)
 
 
-@sound_on_the_host(why="each await is over before the next launch")
+@sound("each await is over before the next launch")
 async def graph_awaited_again_and_again():
     x = full()
     graph = op("more", x).graph_on(agt.create_stream())
@@ -143,7 +143,7 @@ async def graph_awaited_again_and_again():
     assert agt.d2h(x).sync()[0] == 3
 
 
-@sound_on_the_host(why="each task has a graph and arrays of its own")
+@sound("each task has a graph and arrays of its own")
 async def tasks_with_a_graph_each():
     async def one(number):
         x, y = full(number), full()
@@ -156,12 +156,12 @@ async def tasks_with_a_graph_each():
 
 def refused(why: str, about: str, finds: str = "Capture"):
     """A program that captures what no graph can hold."""
-    return bug_on_the_host(finds=f"{finds}: {about}", why=why)
+    return bug(f"{finds}: {about}", why)
 
 
 def race(why: str, about: str = "order"):
     """A program of which a graph shares an array with something, without an order."""
-    return bug_on_the_host(finds=f"StreamRace: {about}", why=why)
+    return bug(f"StreamRace: {about}", why)
 
 
 @refused("a graph has no allocation that stays the same from launch to launch", "zeros")
@@ -176,7 +176,7 @@ def download_to_a_new_array_in_a_capture():
 
 @refused("the upload allocates", "h2d")
 def upload_to_a_new_array_in_a_capture():
-    agt.h2d(host_array()).graph_on(agt.create_stream())  # <- bug
+    agt.h2d(locked()).graph_on(agt.create_stream())  # <- bug
 
 
 @refused("pageable memory is copied elsewhere first, once, while the graph is captured", "pageable")
@@ -314,12 +314,12 @@ def input_of_a_graph_replaced_on_another_stream():
     x, y, one, two = full(1.0), full(), agt.create_stream(), agt.create_stream()
     graph = op("twice", y, x).graph_on(one)
     graph.launch().async_on(one)  # <- bug
-    agt.memcpy(x.borrow(), host_array(2.0)).async_on(two)  # <- bug
+    agt.memcpy(x.borrow(), locked(2.0)).async_on(two)  # <- bug
 
 
-@bug_on_the_host(finds="HostBuffer: changed", why="the graph's copy may not have read the slot yet")
+@bug("HostBuffer: changed", "the graph's copy may not have read the slot yet")
 def slot_of_a_graph_filled_again_too_early():
-    x, slot, stream = full(), host_array(1.0), agt.create_stream()
+    x, slot, stream = full(), locked(1.0), agt.create_stream()
     graph = agt.memcpy(x.borrow(), slot).graph_on(stream)
     graph.launch().async_on(stream)
     slot[:] = 2.0
@@ -327,7 +327,7 @@ def slot_of_a_graph_filled_again_too_early():
     stream.synchronize()  # <- bug
 
 
-@bug_on_the_host(finds="OutOfBounds: 64", why="a kernel in a graph goes out of bounds, too")
+@bug("OutOfBounds: 64", "a kernel in a graph goes out of bounds, too")
 def stray_kernel_in_a_graph():
     graph = op("stray", full()).graph_on(agt.create_stream())
     graph.launch().sync()  # <- bug

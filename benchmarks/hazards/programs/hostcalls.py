@@ -5,17 +5,7 @@ import asyncio
 import numpy as np
 
 import asyncgpu_tutor as agt
-from benchmarks.hazards.host import (
-    SIZE,
-    asking,
-    asks_once,
-    bug_on_the_host,
-    by_letter,
-    full,
-    host_array,
-    op,
-    sound_on_the_host,
-)
+from benchmarks.hazards.host import SIZE, asking, asks_once, bug, by_letter, full, locked, op, sound
 
 CASES = [
     asking()(r"""
@@ -367,14 +357,14 @@ CASES = [
 ]
 
 
-@sound_on_the_host(why="the kernel is over, so what it wrote is there")
+@sound("the kernel is over, so what it wrote is there")
 async def mapped_result_read_after_await():
-    host = host_array()
+    host = locked()
     await op("fill", agt.mapped(host), 1.0)
     assert np.sum(host) == SIZE
 
 
-@sound_on_the_host(why="other work goes on while a kernel asks")
+@sound("other work goes on while a kernel asks")
 async def launch_beside_a_kernel_that_asks():
     async with agt.hostcalls({16: lambda call: 1}) as host:
         asks = host.run(asks_once(host))
@@ -383,30 +373,28 @@ async def launch_beside_a_kernel_that_asks():
         await asks
 
 
-@bug_on_the_host(finds="Deadlock Hostcall: host", why="the host is blocked, and can't answer")
+@bug("Deadlock Hostcall: host", "the host is blocked, and can't answer")
 async def host_that_waits_for_the_kernel_that_waits_for_it():
     async with agt.hostcalls({16: lambda call: 1}) as host:
         asks_once(host).sync()  # <- bug
 
 
-@bug_on_the_host(finds="Usage: open", why="the host is there within the block only")
+@bug("Usage: open", "the host is there within the block only")
 async def arrays_of_a_host_that_is_gone():
     async with agt.hostcalls({16: lambda call: 1}) as host:
         pass
     op("twice", full(), *host.arrays[:1])  # <- bug
 
 
-@bug_on_the_host(finds="ZeroDivision: zero", why="a handler failed, and whoever awaits is told")
+@bug("ZeroDivision: zero", "a handler failed, and whoever awaits is told")
 async def handler_that_fails():
     async with agt.hostcalls({16: lambda call: 1 // call.a}) as host:
         await host.run(asks_once(host))  # <- bug
 
 
-@bug_on_the_host(
-    finds="HostBuffer NotReady: host", why="the kernel may not have written its letter yet"
-)
+@bug("HostBuffer NotReady: host", "the kernel may not have written its letter yet")
 async def mapped_result_read_before_the_kernel_is_done():
-    host = host_array()
+    host = locked()
     running = asyncio.ensure_future(op("fill", agt.mapped(host), 1.0).into_future())
     print(np.sum(host))  # <- bug
     await running

@@ -1,6 +1,6 @@
 """Memory: right uses that look wrong; out of bounds, not initialised, freed, misaligned, or raced for."""
 
-from benchmarks.hazards.case import Empty, Freed, Table, floats, ints, kernel, launch, raw
+from benchmarks.hazards.case import ZERO, Empty, Freed, Table, floats, ints, kernel, launch, raw
 
 CARVED = kernel(
     "carve",
@@ -198,7 +198,7 @@ __global__ void read(float* a, float* b, int n) {
     if (i < n) b[i] = a[n - 1 - i];
 }
 """),
-    kernel("keep_large", 2, 32, x=floats(64), out=Empty(64), used=ints(1, 0), n=64).sound(r"""
+    kernel("keep_large", 2, 32, x=floats(64), out=Empty(64), used=ZERO, n=64).sound(r"""
 // compaction by a counter
 // each slot is given out once
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -225,9 +225,7 @@ __global__ void fields(Pair* pairs) {
     else pairs[i / 2].odd = i;
 }
 """),
-    kernel(
-        "first_hit", 4, 32, x=ints(128, 7), wanted=7, taken=ints(1, 0), where=ints(1, -1)
-    ).sound(r"""
+    kernel("first_hit", 4, 32, x=ints(128, 7), wanted=7, taken=ZERO, where=ints(1, -1)).sound(r"""
 // one of many is elected
 // one thread finds 0 in `taken`, and it alone writes
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -272,7 +270,7 @@ __global__ void ranges(const float* x, float* y, int n) {
     for (int k = 0; k < n; k++) sum += a[i * n + k] * b[j * n + k];
     c[i * blockDim.y + j] = sum;
 """),
-    kernel("largest", 2, 32, x=floats(64), best=ints(1, 0)).sound(r"""
+    kernel("largest", 2, 32, x=floats(64), best=ZERO).sound(r"""
 // maximum of floats by compare-and-swap
 // the first look is atomic, too
     float mine = x[blockIdx.x * blockDim.x + threadIdx.x];
@@ -683,9 +681,7 @@ __global__ void momentum(const float* x, const float* v, float* p) {
         *head = i;  // <- bug
     }
 """),
-    kernel("take", 2, 32, x=floats(32), out=Empty(16), used=ints(1, 0), room=16).bug(
-        "Race: used"
-    )(r"""
+    kernel("take", 2, 32, x=floats(32), out=Empty(16), used=ZERO, room=16).bug("Race: used")(r"""
 // plain read of a counter that others add to
 // the test reads the counter without an atomic while others add to it
     int i = threadIdx.x;

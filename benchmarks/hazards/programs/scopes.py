@@ -1,9 +1,9 @@
 """Scopes: right ones that look wrong; atomics and fences that reach a block, between threads of two blocks."""
 
-from benchmarks.hazards.case import Empty, floats, ints, kernel, launch
+from benchmarks.hazards.case import ZERO, Empty, floats, ints, kernel, launch
 from benchmarks.hazards.programs.fences import LAST_BLOCK, RELEASED
 
-FENCES = kernel("pass_on", 2, 1, volatile="flag", data=Empty(1), flag=ints(1, 0), y=Empty(1)).sound(r"""
+FENCES = kernel("pass_on", 2, 1, volatile="flag", data=Empty(1), flag=ZERO, y=Empty(1)).sound(r"""
 // fences of the system between blocks
 // a fence of the system is more than is needed, and enough
     if (blockIdx.x == 0) {
@@ -17,7 +17,7 @@ FENCES = kernel("pass_on", 2, 1, volatile="flag", data=Empty(1), flag=ints(1, 0)
     }
 """)
 
-TWO_SCOPES = kernel("pass_on", 2, 1, data=Empty(1), flag=ints(1, 0), y=Empty(1)).bug(
+TWO_SCOPES = kernel("pass_on", 2, 1, data=Empty(1), flag=ZERO, y=Empty(1)).bug(
     "Early Deadlock: data|flag block"
 )(r"""
 // release of the block, acquire of the device
@@ -54,7 +54,7 @@ CASES = [
 // there is no other block
     for (int i = threadIdx.x; i < n; i += blockDim.x) atomicAdd_block(&bins[x[i] % 8], 1);
 """),
-    kernel("pass_on", 1, 64, volatile="flag", data=Empty(1), flag=ints(1, 0), y=Empty(1)).sound(r"""
+    kernel("pass_on", 1, 64, volatile="flag", data=Empty(1), flag=ZERO, y=Empty(1)).sound(r"""
 // handing over within a block by fences of the block
 // both threads are of one block, in different warps
     if (threadIdx.x == 0) {
@@ -67,13 +67,13 @@ CASES = [
         *y = *data;
     }
 """),
-    kernel("count", 4, 32, total=ints(1, 0)).sound(r"""
+    kernel("count", 4, 32, total=ZERO).sound(r"""
 // atomics of the system from many blocks
 // the system has all blocks in it
     atomicAdd_system(total, 1);
 """),
     FENCES,
-    kernel("add", 2, 32, sum=ints(1, 0)).sound(r"""
+    kernel("add", 2, 32, sum=ZERO).sound(r"""
 // some add for the device, some for the system
 // each scope has both blocks in it
     if (blockIdx.x == 0) atomicAdd(sum, 1);
@@ -94,7 +94,7 @@ CASES = [
 // release and acquire of device scope
 // device scope reaches the other block
 """),
-    launch(4, 32, ints(4, 0), ints(1, 0)).sound(r"""
+    launch(4, 32, ints(4, 0), ZERO).sound(r"""
 // block scope in one kernel, device scope in the next
 // the kernels are in order, and in the first one a counter is one block's
 __global__ void by_blocks(int* counts, int* total) {
@@ -115,7 +115,7 @@ __global__ void all_together(int* counts, int* total) {
     __syncthreads();
     if (threadIdx.x < 8) atomicAdd(&bins[threadIdx.x], local[threadIdx.x]);
 """),
-    kernel("count", 4, 32, total=ints(1, 0)).sound(r"""
+    kernel("count", 4, 32, total=ZERO).sound(r"""
 // atomic_ref without a scope
 // the default is the system
     cuda::atomic_ref<int> counter(*total);
@@ -166,14 +166,14 @@ __global__ void all_together(int* counts, int* total) {
     __syncthreads();
     if (threadIdx.x == 0) y[blockIdx.x] = sum;
 """),
-    kernel("total", 4, 32, x=ints(128), parts=ints(4, 0), sum=ints(1, 0)).sound(r"""
+    kernel("total", 4, 32, x=ints(128), parts=ints(4, 0), sum=ZERO).sound(r"""
 // threads for the block, one of them for the device
 // the barrier stands between the block's atomics and their plain reading
     atomicAdd_block(&parts[blockIdx.x], x[blockIdx.x * blockDim.x + threadIdx.x]);
     __syncthreads();
     if (threadIdx.x == 0) atomicAdd(sum, parts[blockIdx.x]);
 """),
-    kernel("first_block", 4, 32, x=floats(32), count=ints(1, 0)).sound(r"""
+    kernel("first_block", 4, 32, x=floats(32), count=ZERO).sound(r"""
 // only block 0 adds
 // the others have returned
     if (blockIdx.x != 0) return;
@@ -203,7 +203,7 @@ __global__ void all_together(int* counts, int* total) {
         y[blockIdx.x] = data[blockIdx.x];
     }
 """),
-    kernel("work", 2, 32, y=Empty(64), done=ints(1, 0)).sound(r"""
+    kernel("work", 2, 32, y=Empty(64), done=ZERO).sound(r"""
 // relaxed counter of the device, unused as a flag
 // nobody reads y because of the counter
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -233,7 +233,7 @@ __global__ void all_together(int* counts, int* total) {
         atomicAdd_block(&words[4 * blockIdx.x + (threadIdx.x + k) % 4], 1);
     }
 """),
-    kernel("count", 2, 32, x=floats(64), total=ints(1, 0), n=64).bug("Race: total block")(r"""
+    kernel("count", 2, 32, x=floats(64), total=ZERO, n=64).bug("Race: total block")(r"""
 // counter of the grid by atomics of a block
 // two blocks add, and _block is atomic for the threads of one
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -241,7 +241,7 @@ __global__ void all_together(int* counts, int* total) {
         atomicAdd_block(total, 1);  // <- bug
     }
 """),
-    kernel("largest", 4, 32, x=ints(128), best=ints(1, 0)).bug("Race: best block")(r"""
+    kernel("largest", 4, 32, x=ints(128), best=ZERO).bug("Race: best block")(r"""
 // maximum of the grid by atomics of a block
 // four blocks write one maximum
     atomicMax_block(best, x[blockIdx.x * blockDim.x + threadIdx.x]);  // <- bug
@@ -261,7 +261,7 @@ __global__ void all_together(int* counts, int* total) {
         atomicAdd_block(&bins[x[i] % 8], 1);  // <- bug
     }
 """),
-    kernel("compact", 2, 32, x=floats(64), out=Empty(128), used=ints(1, 0)).bug(
+    kernel("compact", 2, 32, x=floats(64), out=Empty(128), used=ZERO).bug(
         "Race: used|out block"
     )(r"""
 // places given out by a counter of a block
@@ -272,7 +272,7 @@ __global__ void all_together(int* counts, int* total) {
         out[slot] = v;  // <- bug
     }
 """),
-    kernel("add", 2, 32, sum=ints(1, 0)).bug("Race: sum block")(r"""
+    kernel("add", 2, 32, sum=ZERO).bug("Race: sum block")(r"""
 // some add for the block, some for the device
 // both sides of a pair of atomics have to reach the other
     if (blockIdx.x == 0) {
@@ -281,9 +281,7 @@ __global__ void all_together(int* counts, int* total) {
         atomicAdd(sum, 1);  // <- bug
     }
 """),
-    kernel("add_under_lock", 4, 32, lock=ints(1, 0), sum=ints(1, 0)).bug(
-        "Race: lock|sum block"
-    )(r"""
+    kernel("add_under_lock", 4, 32, lock=ZERO, sum=ZERO).bug("Race: lock|sum block")(r"""
 // lock between blocks by atomics of a block
 // each block may find the lock open
     if (threadIdx.x != 0) return;
@@ -315,9 +313,7 @@ __global__ void all_together(int* counts, int* total) {
 -        __threadfence_system();
 +        __threadfence_block();  // <- bug
 """),
-    kernel("pass_on", 2, 1, data=Empty(1), flag=ints(1, 0), y=Empty(1)).bug(
-        "Early: data block"
-    )(r"""
+    kernel("pass_on", 2, 1, data=Empty(1), flag=ZERO, y=Empty(1)).bug("Early: data block")(r"""
 // fences of a block on both sides
 // neither fence reaches the other block
     if (blockIdx.x == 0) {
@@ -330,7 +326,7 @@ __global__ void all_together(int* counts, int* total) {
         *y = *data;  // <- bug
     }
 """),
-    kernel("pass_on", 2, 1, data=Empty(1), flag=ints(1, 0), y=Empty(1)).bug(
+    kernel("pass_on", 2, 1, data=Empty(1), flag=ZERO, y=Empty(1)).bug(
         "Early Deadlock: data|flag block"
     )(r"""
 // atomics of a block as a flag between blocks
@@ -345,13 +341,13 @@ __global__ void all_together(int* counts, int* total) {
         *y = *data;  // <- bug
     }
 """),
-    kernel("count", 2, 32, total=ints(1, 0)).bug("Race: total block")(r"""
+    kernel("count", 2, 32, total=ZERO).bug("Race: total block")(r"""
 // atomic_ref of block scope as a counter of the grid
 // thread_scope_block between two blocks
     cuda::atomic_ref<int, cuda::thread_scope_block> counter(*total);
     counter.fetch_add(1);  // <- bug
 """),
-    kernel("largest", 2, 32, x=ints(64), best=ints(1, 0)).bug("Race: best block")(r"""
+    kernel("largest", 2, 32, x=ints(64), best=ZERO).bug("Race: best block")(r"""
 // atomic_ref of block scope as a maximum of the grid
 // thread_scope_block between two blocks
     cuda::atomic_ref<int, cuda::thread_scope_block> b(*best);
@@ -381,13 +377,13 @@ __global__ void all_together(int* counts, int* total) {
 +        cuda::atomic_thread_fence(cuda::memory_order_release, cuda::thread_scope_block);  // <- bug
 +        ready.store(1, cuda::memory_order_relaxed);
 """),
-    kernel("count", 1, 64, total=ints(1, 0)).bug("Race: total thread")(r"""
+    kernel("count", 1, 64, total=ZERO).bug("Race: total thread")(r"""
 // atomic_ref of thread scope among threads
 // thread_scope_thread is for one thread's own data
     cuda::atomic_ref<int, cuda::thread_scope_thread> counter(*total);
     counter.fetch_add(1);  // <- bug
 """),
-    kernel("two_steps", 2, 1, a=Empty(2), arrived=ints(1, 0), y=Empty(2)).bug(
+    kernel("two_steps", 2, 1, a=Empty(2), arrived=ZERO, y=Empty(2)).bug(
         "Early Deadlock: a|arrived block"
     )(r"""
 // barrier of the grid by hand, of block scope
@@ -404,7 +400,7 @@ __global__ void all_together(int* counts, int* total) {
 -    __threadfence();
 +    __threadfence_block();  // <- bug
 """),
-    kernel("once", 2, 32, taken=ints(1, 0), sum=ints(1, 0)).bug("Race: taken|sum block")(r"""
+    kernel("once", 2, 32, taken=ZERO, sum=ZERO).bug("Race: taken|sum block")(r"""
 // plain increments guarded by a flag of the block
 // both blocks may find 0 in `taken`
     if (threadIdx.x == 0 && atomicExch_block(taken, 1) == 0) {  // <- bug

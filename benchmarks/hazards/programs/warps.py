@@ -1,6 +1,6 @@
 """Warps: right uses that look wrong; lanes that aren't there, wrong masks, and hopes for lockstep."""
 
-from benchmarks.hazards.case import Empty, floats, ints, kernel, launch
+from benchmarks.hazards.case import ZERO, Empty, floats, ints, kernel, launch
 
 SCAN = kernel("scan", 1, 32, x=floats(32), y=Empty(32)).sound(r"""
 // warp scan with two barriers a step
@@ -52,7 +52,7 @@ CASES = [
     unsigned positive = __ballot_sync(0xffffffff, x[t] > 0.0f);
     if (t == 0) *y = positive;
 """),
-    launch(2, 32, floats(64), Empty(64), ints(1, 0)).sound(r"""
+    launch(2, 32, floats(64), Empty(64), ZERO).sound(r"""
 // atomics put together by the active lanes
 // whichever lanes are active, the leader is one of them
 __device__ int take_one(int* counter) {
@@ -159,7 +159,7 @@ __global__ void keep(const float* x, float* out, int* used) {
         y[t] = group.shfl(x[t], 0) + group.size();
     }
 """),
-    kernel("add_under_lock", 1, 32, volatile="sum", lock=ints(1, 0), sum=ints(1, 0)).sound(r"""
+    kernel("add_under_lock", 1, 32, volatile="sum", lock=ZERO, sum=ZERO).sound(r"""
 // lock taken by lanes of one warp
 // a lane that has the lock gives it back in the same round
     bool done = false;
@@ -197,7 +197,7 @@ __global__ void keep(const float* x, float* out, int* used) {
     unsigned all = __reduce_add_sync(0xffffffff, x[threadIdx.x]);
     if (threadIdx.x % 32 == 0) y[threadIdx.x / 32] = all;
 """),
-    kernel("compact", 1, 32, x=floats(32), out=Empty(32), used=ints(1, 0)).sound(r"""
+    kernel("compact", 1, 32, x=floats(32), out=Empty(32), used=ZERO).sound(r"""
 // compaction by votes
 // each lane counts the bits below its own
     int lane = threadIdx.x;
@@ -431,9 +431,7 @@ __global__ void block_sum(const float* x, float* y) {
         y[lane] = first;  // <- bug
     }
 """),
-    kernel("compact", 1, 32, x=floats(32), out=Empty(32), used=ints(1, 0)).bug(
-        "Warp: lane|shfl"
-    )(r"""
+    kernel("compact", 1, 32, x=floats(32), out=Empty(32), used=ZERO).bug("Warp: lane|shfl")(r"""
 // leader outside of the mask
 // the first lane of the mask is __ffs(mask) - 1; the one here is outside of it
     int lane = threadIdx.x;

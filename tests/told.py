@@ -11,6 +11,7 @@ import json
 import re
 import sys
 from collections.abc import Generator
+from difflib import unified_diff
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,8 @@ OURS = ("asyncgpu_tutor.", "asyncgpu_course.", "simgpu.")
 KIND = "told"  # of what a test's process hands to the one that writes
 HELD = sys.platform == "linux" and sys.version_info < (3, 13)  # where the words were compared
 # What each run has anew: paths, numbers of operations, addresses. And digits that depend on the processor.
-ANEW = re.compile(
-    rf"\S*pytest-of-\S*|{re.escape(str(FOLDER.parents[1]))}|0x[0-9a-f]{{6,}}|(?<=#)\d+"
-)
+PATHS = "|".join(map(re.escape, (sys.executable, str(FOLDER.parents[1]))))
+ANEW = re.compile(rf"\S*pytest-of-\S*|{PATHS}|0x[0-9a-f]{{6,}}|(?<=#)\d+")
 FRACTION = re.compile(r"\d+\.\d{3,}(?:e[-+]?\d+)?")
 # Where the parser gives up depends on how deep Python's stack is by then.
 DEEP = re.compile(r"(?s).*nested too deep.*")
@@ -83,11 +83,9 @@ class Told:
             item.user_properties.append((KIND, self.met))
         elif noted != self.met:
             command = f"python -m pytest --note {item.nodeid.partition('::')[0]}"
-            lines = [
-                f"the test is told something else than is noted. If they are meant: {command}",
-                "noted:",
-            ]
-            raise AssertionError("\n".join([*lines, *noted, "met:", *self.met]))
+            before, now = ("\n".join(texts).splitlines() for texts in (noted, self.met))
+            changed = "\n".join(unified_diff(before, now, "noted", "told", lineterm=""))
+            raise AssertionError(f"something else is told. If that is meant: {command}\n{changed}")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when == "call" and report.passed:

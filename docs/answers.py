@@ -113,10 +113,10 @@ class Service:
             lane.begun = time.monotonic()
             try:
                 rows = await self.process([x for x, _ in batch], lane)
-                for at, ((_, answer), y) in enumerate(zip(batch, rows)):
+                for i, ((_, answer), y) in enumerate(zip(batch, rows)):
                     if not answer.done():
                         answer.set_result(y)
-                    if at % 8 == 7:
+                    if i % 8 == 7:
                         await asyncio.sleep(0)  # a turn of the loop wakes eight handlers, not 32
             except Exception as error:
                 for _, answer in batch:

@@ -29,7 +29,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
 from tests.laws.kernels import SCALE, kernel
 from tests.laws.test_failures import faulty
-from tests.tools import blocks, page
+from tests.tools import blocks, page, python
 
 TEXT = page("docs/from_pytorch.md")
 SNIPPETS = blocks(TEXT)
@@ -159,6 +159,37 @@ def test_the_programs_run(
     copies = [[s for s in trace.device_spans if s.kind == "h2d"] for trace in names["traces"]]
     assert list(map(len, copies)) == [64, 2]
     assert (tmp_path / "torch_batches.svg").stat().st_size > 0
+
+
+FAULT = """
+import asyncio, sys
+from pathlib import Path
+names = {"__name__": "answers"}
+exec(Path("docs/answers.py").read_text("utf-8").replace("4096", "64"), names)
+torch = names["torch"]
+
+async def main(kind):
+    service = names[kind](torch.nn.Embedding(10, 4).cuda(), (3,), torch.int64)
+    running = asyncio.create_task(service.run())
+    print(tuple((await service(torch.tensor([1, 2, 3]))).shape))
+    try:
+        await service(torch.tensor([1, 2, 99]))  # no such row
+    except Exception as error:
+        print(type(error).__name__, flush=True)
+    await asyncio.wait([running], timeout=20.0)
+    print(running.done(), service.healthy(), flush=True)
+
+asyncio.run(main(sys.argv[1]))
+"""
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("kind", "error"), [("Awaited", "Device"), ("InThreads", "Accelerator")])
+def test_a_fault_of_the_gpu_ends_the_page_s_service(kind: str, error: str, cuda: Device) -> None:
+    for module in ("torch", "starlette"):
+        pytest.importorskip(module)
+    said = python("-c", FAULT, kind, check=False).stdout  # its GPU is of no more use to a process
+    assert said.splitlines() == ["(3, 4)", f"{error}Error", "True False"]
 
 
 # ---------------------------------------------------------------------- PyTorch for CPUs will do

@@ -29,14 +29,13 @@ class Unavailable(Exception):
 
 @dataclass
 class Lane:
-    """The memory of one batch at a time, and the model as a graph on it."""
+    """The memory of one batch at a time, and the model as graphs on it."""
 
     stream: torch.cuda.Stream
     x_host: torch.Tensor  # pinned, as y_host
     x: torch.Tensor
-    y: torch.Tensor
     y_host: torch.Tensor
-    graph: torch.cuda.CUDAGraph
+    graphs: list  # each for so many rows: their number, a graph, and the tensor that it writes
     begun: float = math.inf  # when its batch began
 
 
@@ -47,6 +46,7 @@ class Service:
 
     def __init__(self, model, shape, dtype=torch.float32, max_batch=32, max_queue=1000):
         self.model, self.max_batch = model, max_batch
+        self.sizes = sorted({1, max(1, max_batch // 4), max_batch})  # a small batch is quicker
         self.expected = torch.Size(shape), dtype, torch.device("cpu")
         self.queue, self.closed = asyncio.Queue(max_queue), False
         self.lanes = [self.lane() for _ in range(2)]
@@ -57,9 +57,10 @@ class Service:
         x_host = torch.zeros(self.max_batch, *shape, dtype=dtype, pin_memory=True)
         x = torch.zeros(self.max_batch, *shape, dtype=dtype, device="cuda")
         with torch.inference_mode():
-            graph, y = self.capture(x, stream)
+            graphs = [(size, *self.capture(x[:size], stream)) for size in self.sizes]
+        y = graphs[-1][-1]
         y_host = torch.empty(y.shape, dtype=y.dtype, pin_memory=True)
-        return Lane(stream, x_host, x, y, y_host, graph)
+        return Lane(stream, x_host, x, y_host, graphs)
 
     def capture(self, x, stream):
         self.model(x)  # once before, so that everything is loaded
@@ -68,9 +69,9 @@ class Service:
             y = self.model(x)
         return graph, y
 
-    def compute(self, lane):
-        lane.graph.replay()
-        return lane.y
+    def compute(self, x, graph, y):
+        graph.replay()
+        return y
 
     async def __call__(self, x):
         """The answer to one request."""
@@ -130,10 +131,12 @@ class Service:
 
     def enqueue(self, rows, lane):
         """Hand a batch to the GPU: copy in, compute, copy out."""
+        size, graph, y = next(each for each in lane.graphs if each[0] >= len(rows))
+        x, x_host, y_host = lane.x[:size], lane.x_host[:size], lane.y_host[:size]
         with torch.inference_mode(), torch.cuda.stream(lane.stream):
-            torch.stack(rows, out=lane.x_host[: len(rows)])
-            lane.x.copy_(lane.x_host, non_blocking=True)
-            return lane.y_host.copy_(self.compute(lane), non_blocking=True)
+            torch.stack(rows, out=x_host[: len(rows)])
+            x.copy_(x_host, non_blocking=True)
+            return y_host.copy_(self.compute(x, graph, y), non_blocking=True)
 
 class Awaited(Service):
     """The loop enqueues the batches, and does other things until they're done."""
@@ -192,9 +195,9 @@ class Uncaptured(InThreads):
         torch.cuda.synchronize()
         return None, y
 
-    def compute(self, lane):
+    def compute(self, x, graph, y):
         with self.turn:  # a module may keep something between two lines
-            return self.model(lane.x)  # all rows, as new shapes may be compiled anew
+            return self.model(x)  # of few shapes, as each new one may be compiled anew
 
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect

@@ -281,7 +281,7 @@ def test_the_readers_test_finds_each_answer_and_a_wrong_graph(
     torch_and_a_client()
     module = answers(page("docs/answers.py").replace("4096", "128"))
     run_its_test(module)
-    module.SERVICE.compute = lambda self, lane: lane.y.zero_()  # nothing is computed anew
+    module.SERVICE.compute = lambda self, x, graph, y: y.zero_()  # nothing is computed anew
     with pytest.raises(AssertionError, match="not close"):
         run_its_test(module)
 
@@ -326,30 +326,41 @@ class Threads(ThreadPoolExecutor):
         return super().submit(copy_context().run, act, *args)
 
 
-class OnGpu:
+class Sliced:
+    """What has its first rows as something of its own, the same each time."""
+
+    def __getitem__(self, rows: slice) -> Any:
+        parts = self.__dict__.setdefault("parts", {})
+        if rows.stop not in parts:
+            parts[rows.stop] = type(self)((rows.stop, *self.shape[1:]))
+        return parts[rows.stop]
+
+    shape: tuple[int, ...]
+
+
+class OnGpu(Sliced):
     """A tensor on the GPU."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
-        self.array = agt.zeros(shape).sync()
+        self.array, self.shape = agt.zeros(shape).sync(), shape
 
     def copy_(self, host: Any, non_blocking: bool) -> None:
         assert non_blocking
         agt.memcpy(self.array.borrow(), np.asarray(host)).async_on(current.on.ours)
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        return self.array.shape
-
-    @property
     def dtype(self) -> Any:
         return self.array.dtype
 
 
-class Pinned:
+class Pinned(Sliced):
     """Pinned memory that answers are copied to."""
 
-    def __init__(self, shape: tuple[int, ...], dtype: Any, pin_memory: bool) -> None:
+    def __init__(
+        self, shape: tuple[int, ...], dtype: Any = np.float32, pin_memory: bool = True
+    ) -> None:
         assert pin_memory
+        self.shape = shape
         self.memory = self.copied = agt.pinned(shape, dtype)
 
     def copy_(self, source: OnGpu, non_blocking: bool) -> "Pinned":
@@ -538,6 +549,24 @@ async def test_each_request_gets_its_own_answer_out_of_a_batch(service: Any) -> 
         assert beside  # one is copied while another is computed
 
 
+async def test_a_small_batch_has_a_graph_of_its_own(awaited: Any) -> None:
+    serving, sizes = awaited(twice, SHAPE), list[int]()
+    enqueue = serving.enqueue
+
+    def enqueued(*args: Any) -> Any:
+        y = enqueue(*args)
+        sizes.append(y.shape[0])
+        return y
+
+    serving.enqueue = enqueued
+    with running(serving):
+        for asked in (1, 2, 8, 9, 32):
+            answers = await asyncio.gather(*(serving(request(number)) for number in range(asked)))
+            assert [float(y[-1]) for y in answers] == [2.0 * number for number in range(asked)]
+    assert sizes == [1, 8, 8, 32, 32]
+    assert [awaited(twice, SHAPE, max_batch=most).sizes for most in (1, 2)] == [[1], [1, 2]]
+
+
 async def test_what_fails_is_told_to_its_own_batch(service: Any) -> None:
     serving = service(twice, SHAPE, max_batch=2)
     Trouble.fails = 1
@@ -703,10 +732,10 @@ async def test_the_end_waits_for_what_a_thread_still_enqueues(
     compute, began, goes_on = serving.compute, asyncio.Event(), threading.Event()
     loop = asyncio.get_running_loop()
 
-    def computes(lane: Any) -> Any:
+    def computes(*given: Any) -> Any:
         loop.call_soon_threadsafe(began.set)
         assert goes_on.wait(SOON_S)
-        return compute(lane)
+        return compute(*given)
 
     serving.compute = computes
     with running(serving) as task:

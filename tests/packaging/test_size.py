@@ -20,7 +20,7 @@ WHOLE = {
     "asyncgpu_tutor": 23_800,
     "asyncgpu_course": 11_950,
     "simgpu": 29_090,
-    "tests": 35_770,
+    "tests": 35_795,
     "course": 47_150,
     "tools": 7_861,
     "benchmarks": 9_020,

@@ -12,7 +12,7 @@ from typing import Any
 # A light card, in a dark theme as well. Axes could take the page's colour, but words and frames are also
 # drawn on bars and images, and pages call colours by their names: a filter that turns white into black turns
 # yellow into brown.
-_CARD = "background:#fff;border:1px solid #8886;border-radius:6px;padding:0.5em;box-sizing:border-box;max-width:100%"
+_CARD = "background:#fff;border:1px solid #8886;border-radius:6px;padding:0.5em;max-width:98%"
 
 
 def shown(figure: Any, alt: str, caption: str = "") -> None:

@@ -57,7 +57,7 @@ def _packet(c: Context, node: CallExpr, used: bool) -> Expr:
         if number == _USE:
             region.note_read(access, index)
         else:
-            region.note_write(access, index, None)
+            region.note_write(access, index, None, False)
 
     return typed_value(c, VOID, evaluate, node.at)
 

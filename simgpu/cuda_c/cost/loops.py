@@ -46,11 +46,8 @@ def unrolled_turns(
         return None
     assert isinstance(test, form.Operation)
     counter, op, amount = counting
-    inside = [
-        step.variable
-        for step in form.instructions_below(loop.body)
-        if isinstance(step, form.RegisterWrite)
-    ]
+    below = [*form.instructions_below(loop.body)]
+    inside = [step.variable for step in below if isinstance(step, form.RegisterWrite)]
     holds = _TESTS.get(test.op)
     limit, by = (_whole(known(node)) for node in (test.parts[1], amount))
     if not counter is loop.counter is counted.variable or counter in inside or op not in _STEPS:
@@ -58,7 +55,7 @@ def unrolled_turns(
     if holds is None or limit is None or by is None:
         return None
     works = form.Operation | form.Load | form.Intrinsic
-    work = sum(isinstance(step, works) for step in form.instructions_below(loop.body))
+    work = sum(isinstance(step, works) for step in below)
     most, found = max(UNROLLED, min(SHORTLY, _LONGEST // max(work, 1))), set[int]()
     for value in begins:
         turns = 0

@@ -63,19 +63,14 @@ class DependentLoads:
         # All variables that were ever assigned to one; and how many loops deep it is given what was loaded.
         self._sources = defaultdict[Variable, set[Variable]](set)
         self._depths: dict[Variable, int] = {}
-        self._loads = defaultdict[Charge, set[Variable]](set)
+        # For each piece of code with loads, the variables on which an address or a branch depends.
+        self.reads = defaultdict[Charge, set[Variable]](set)
 
-    def assign(
-        self, variable: Variable, reads: frozenset[Variable], loaded: bool, nesting: int
-    ) -> None:
-        """A variable gets a value that depends on these; `loaded` if it comes from memory itself."""
+    def assign(self, variable: Variable, reads: frozenset[Variable], depth: int | None) -> None:
+        """A variable gets a value that depends on these; in a loop so `depth` if it's from memory itself."""
         self._sources[variable] |= reads
-        if loaded:
-            self._depths[variable] = max(self._depths.get(variable, 0), nesting)
-
-    def add_load(self, charge: Charge, reads: frozenset[Variable]) -> None:
-        """A load in a piece of code, whose address or branch depends on these variables."""
-        self._loads[charge] |= reads
+        if depth is not None:
+            self._depths[variable] = max(self._depths.get(variable, 0), depth)
 
     def finish(self) -> None:
         """Complete the charges of all pieces with loads."""
@@ -86,7 +81,7 @@ class DependentLoads:
                 depth = max((depths[v] for v in sources if v in depths), default=-1)
                 if depth > depths.get(variable, -1):
                     depths[variable], grew = depth, True
-        for charge, reads in self._loads.items():
+        for charge, reads in self.reads.items():
             deepest = max((depths[v] for v in reads if v in depths), default=-1)
             charge.carried = deepest >= charge.nesting > 0
 

@@ -28,11 +28,12 @@ from simgpu.cuda_c.cost.charges import ADDED, OF_LANES, OF_WARPS, WIDE, Charge, 
 from simgpu.cuda_c.cost.counts import Counts, LineCounts
 from simgpu.cuda_c.cost.path import TRIP
 from simgpu.cuda_c.lockstep import WARP, Mask, Site, varies
-from simgpu.cuda_c.lockstep.masks import ThreadLayout
+from simgpu.cuda_c.lockstep.masks import Bits, Int64s, ThreadLayout
 
 _SECTOR = 32  # bytes; the unit in which L2 and DRAM move data (CUDA C++ Best Practices Guide)
 ROWS = len(ADDED)
 _ByTurn = Callable[[int], None]  # given the number of a turn of a loop
+_Counting = Callable[[Mask, NDArray[Any], int], Any]  # of lanes, elements and their size
 LATENCY, ROUNDS = map(list(ADDED).index, ("chain_latency", "chain_load_rounds"))
 _NOTHING: NDArray[np.float64] = np.zeros((ROWS, 1))
 WORD_TURN = 1.455  # clocks from an atomic on a word to the next (`DeviceSpec.atomic_queue_clocks` of an H200)
@@ -41,6 +42,10 @@ HALF_TRIP = 225  # clocks from an atomic or a store to where others see it, abou
 L1_SECTORS = (228 << 10) // _SECTOR
 LINE = 128  # bytes; the unit in which L1 is looked up, four sectors
 BANKS = 32  # of shared memory, each 4 bytes wide
+_OF_LAUNCH = (
+    "atomics", "atomic_requests", "global_atomics", "async_requests", "atomic_passes",
+    "shared_atomic_passes", "barriers",
+)  # fmt: skip
 _BY_LINE = "warp_instructions", "flops", "divergent_branches"
 _OF_SITES = "global_requests", "global_sectors", "shared_requests", "bank_conflicts"  # by line, too
 _SAMPLED_WARPS = 8  # of a batch, evenly spread
@@ -111,12 +116,10 @@ class Tally:
         self.exact_left = _EXACT_LANES  # lane accesses that are still to be noted one by one
         self._news = 0.0  # when memory has last changed, for whoever waits for that
         self._entered = _NOTHING[0]  # clocks when the batch at hand was entered
-        self.atomics = self.async_requests = 0
-        self.atomic_requests = 0
-        self.barriers = 0  # of blocks, that were passed
+        # As in `Counts`:
+        self.atomics = self.atomic_requests = self.global_atomics = self.async_requests = 0
+        self.atomic_passes = self.shared_atomic_passes = self.barriers = 0
         self.longest = (0,) * ROWS
-        self.shared_atomic_passes = 0
-        self.global_atomics = self.atomic_passes = 0
         # Of the sectors that a block has had by a pointer, how many it had loaded by then; and by now. Both
         # count executions that are looked at. Of every 13th, a sector comes back 13 times as late as it does,
         # behind as many as come between.
@@ -129,10 +132,10 @@ class Tally:
         self._charged: list[Mask] = []
         self._batches: dict[ThreadLayout, NDArray[np.float64]] = {}
         # Of each batch, the warps that are sampled, and whether a lane is of one.
-        self._samples: dict[ThreadLayout, tuple[NDArray[np.int64], NDArray[np.bool_]]] = {}
+        self._samples: dict[ThreadLayout, tuple[Int64s, Bits]] = {}
         self._chains: NDArray[np.float64] = np.zeros((ROWS, 0), np.float64)
-        self._sample: NDArray[np.int64] = np.zeros(0, np.int64)
-        self._sampled_lane: NDArray[np.bool_] = np.zeros(0, np.bool_)
+        self._sample: Int64s = np.zeros(0, np.int64)
+        self._sampled_lane: Bits = np.zeros(0, np.bool_)
 
     # -- pieces of code
 
@@ -201,7 +204,7 @@ class Tally:
                 furthest = chain
         return furthest
 
-    def clocks(self) -> NDArray[np.int64]:
+    def clocks(self) -> Int64s:
         """Return the clock of each warp: the time of a warp that is alone and has its data at hand."""
         self.settle()
         return self._chains[LATENCY].astype(np.int64)
@@ -219,7 +222,7 @@ class Tally:
         """Note when warps have changed memory, for those who wait for that."""
         self._news = max(self._news, float(self.clocks()[mask.warps].max()) + HALF_TRIP)
 
-    def meet(self, layout: ThreadLayout, lanes: NDArray[np.int64]) -> None:
+    def meet(self, layout: ThreadLayout, lanes: Int64s) -> None:
         """All warps of a block go on when the last of them has come."""
         if self._news:  # elsewhere no warp waits for anything but its own work
             self.settle()
@@ -232,7 +235,7 @@ class Tally:
         late = self._news - self.clocks()
         self._chains[LATENCY] += np.where(mask.warps, late.clip(0), 0)
 
-    def asleep(self, mask: Mask, bits: NDArray[np.bool_]) -> None:
+    def asleep(self, mask: Mask, bits: Bits) -> None:
         """Forget a look that was in vain once more, because batches decide how many there are."""
         self.settle()
         warps = mask.layout.any_by_warp(bits)
@@ -359,21 +362,19 @@ class Tally:
             tally.global_lane_bytes += rest * mask.n * size
 
     def atomic(
-        self, site: Site, mask: Mask, index: NDArray[np.int64], size: int, shared: bool, key: int
+        self, site: Site, mask: Mask, index: Int64s, size: int, shared: bool, key: int
     ) -> None:
         """Note an atomic on elements `index`, of `size` bytes each, of the memory called `key`."""
         self.atomics += mask.n
         self.atomic_requests += mask.n_warps
+        layout, warp = mask.layout, mask.layout.warp[mask.index]
         if shared:
-            warp = mask.layout.warp[mask.index]
             words, times = np.unique(warp << 40 | index, return_counts=True)
-            most = np.zeros(mask.layout.warps, np.int64)
+            most = np.zeros(layout.warps, np.int64)
             np.maximum.at(most, words >> 40, times)
             self.shared_atomic_passes += int(most.sum())
             return
         self.global_atomics += mask.n
-        layout = mask.layout
-        warp = layout.warp[mask.index]
         if mask.n > mask.n_warps:
             words, times = np.unique(warp << 40 | index, return_counts=True)
             starts = np.flatnonzero(np.diff(words * size // _SECTOR, prepend=-1))
@@ -393,7 +394,7 @@ class Tally:
             np.maximum.at(words[3], word, came)
             words[4, word[(mask.index < WARP) & (layout.numbers[0] == 0)]] = 1
 
-    def _rows(self, mask: Mask, element: NDArray[Any]) -> tuple[NDArray[np.int64], int]:
+    def _rows(self, mask: Mask, element: NDArray[Any]) -> tuple[Int64s, int]:
         """Sampled lanes as `warp << 40 | element`, and how many warps they are."""
         layout = mask.layout
         if mask.full and layout.even:
@@ -412,12 +413,7 @@ class Tally:
         return self._remembered(self._count_sectors, mask, element, size, element[0] // line * line)
 
     def _remembered(
-        self,
-        count: Callable[[Mask, NDArray[Any], int], Any],
-        mask: Mask,
-        element: NDArray[Any],
-        size: int,
-        start: Any = 0,
+        self, count: _Counting, mask: Mask, element: NDArray[Any], size: int, start: Any = 0
     ) -> Any:
         """Count an access of few lanes, or recall the count of the same pattern of addresses from `start`.
 
@@ -481,9 +477,8 @@ class Tally:
         words = np.unique((part << 40 | rows)[rows >= 0])
         at = (words >> 40) * bank_groups + words % bank_groups
         parts = len(rows) * width
-        return int(
-            np.bincount(at, minlength=parts * bank_groups).reshape(parts, -1).max(axis=1).sum()
-        )
+        words = np.bincount(at, minlength=parts * bank_groups).reshape(parts, -1)
+        return int(words.max(axis=1).sum())
 
     # -- the result
 
@@ -496,8 +491,7 @@ class Tally:
             # A word is hot while more come than it can serve: the last of them waits for what is left.
             hot += float((asked * WORD_TURN - (last + first - _LATE)).clip(0)[mine > 0].sum())
         most = int(max([times.max(initial=0) for times, *_ in words], default=0))
-        found = {"atomic_queue": most, "chain_hot": round(hot + free)}
-        return {"atomic_passes": self.atomic_passes, "atomic_lines": lines, **found}
+        return {"atomic_queue": most, "chain_hot": round(hot + free), "atomic_lines": lines}
 
     def counts(self, facts: dict[str, int], needed: tuple[int, int], by_line: bool) -> Counts:
         """All of it, added up; with `by_line`, also for each line of the source."""
@@ -545,20 +539,15 @@ class Tally:
             **facts,
             **dict(zip(ADDED, self._furthest(*self._batches.values()), strict=True)),
             chain_fresh_loads=round(fresh / warps),
-            global_atomics=self.global_atomics,
-            shared_atomic_passes=self.shared_atomic_passes,
             **self._of_words(),
-            async_requests=self.async_requests,
-            atomics=self.atomics,
-            atomic_requests=self.atomic_requests,
-            barriers=self.barriers,
+            **{name: getattr(self, name) for name in _OF_LAUNCH},
             load_bytes_needed=needed[0],
             store_bytes_needed=needed[1],
             lines={n: LineCounts(**row) for n, row in sorted(lines.items()) if any(row.values())},
         )
 
 
-def _distinct(ordered: NDArray[np.int64]) -> int:
+def _distinct(ordered: Int64s) -> int:
     return int(np.count_nonzero(ordered[1:] != ordered[:-1])) + 1 if len(ordered) else 0
 
 

@@ -9,18 +9,9 @@ from typing import Any
 from simgpu.cuda_c.compile import form
 from simgpu.cuda_c.compile.builtins.mathematics import ISSUED
 from simgpu.cuda_c.compile.variables import Origin, Variable
+from simgpu.cuda_c.cost import state
 from simgpu.cuda_c.cost.charges import WIDE
-from simgpu.cuda_c.cost.state import (
-    ANYWHERE,
-    FLOATS,
-    FUNCTIONS,
-    INTEGERS,
-    KNOWN,
-    MEMORY,
-    SPECIAL,
-    CostFacts,
-    State,
-)
+from simgpu.cuda_c.cost.state import ANYWHERE, INTEGERS, KNOWN, CostFacts, State
 from simgpu.cuda_c.types import DOUBLE, Scalar
 
 TESTS = {"<", "<=", ">", ">=", "==", "!="}
@@ -29,6 +20,8 @@ _BITS = {"__popc", "__clz", "__ffs", "__brev"}  # which the unit for special fun
 _INTEGER_DIVISION = 16
 _DIVISION_BY_CONSTANT = 4  # a multiplication by the reciprocal, and what corrects it
 _DIVISION_BY_POWER_OF_TWO = 2  # shifts
+# The instructions of a division by a number that varies, or of operations on numbers of 64 bits; else 2.
+_DIVISIONS = {"int /": 23, "int / same": 11, "long /": 70, "long *": 3, "wide *": 1}
 _SLOW_FLOAT = 8
 _ARITHMETIC = {"+", "-", "*", "/"}
 # Operators whose results are the same if their operands are.
@@ -60,9 +53,8 @@ def _coordinate(s: State, node: form.Coordinate) -> CostFacts:
 
 
 def _address(s: State, node: form.Address) -> CostFacts:
-    variable = node.variable
+    variable, reads = node.variable, frozenset((node.variable,))
     key = None if variable.volatile else ("memory", id(variable))
-    reads = frozenset((variable,))
     return CostFacts(reads, depth=KNOWN, key=key, register=variable.thread)
 
 
@@ -74,8 +66,9 @@ def _element(s: State, node: form.Element) -> CostFacts:
     if index.depth > KNOWN:
         s.indexed |= {variable for variable in base.reads if base.register and variable.thread}
         s.pay(form.Price(), node.parts, offsets=offsets)
-        s.wraps |= _is_unsigned(node) and index.depth >= s.around.depth > 0
-        if _wraps(s, node):
+        unsigned = _is_unsigned(node)  # may wrap: an unrolled loop computes it in each turn
+        s.wraps |= unsigned and index.depth >= s.around.depth > 0
+        if unsigned and not index.reads.isdisjoint(s.around.moving):
             s.charge.issued += 2
             s.charge.busy += 2 * INTEGERS
     out = _made(s, node)
@@ -92,11 +85,6 @@ def _offsets(s: State, node: form.IRValue) -> frozenset[Variable]:
     parts = [s.of(part) for part in node.parts]
     moved = [part.reads - part.offsets for part in parts if part.depth > KNOWN]
     return frozenset[Variable]().union(*(part.reads for part in parts)).difference(*moved)
-
-
-def _wraps(s: State, node: form.Element) -> bool:
-    """Tell if an unrolled loop has to compute this address in each turn: unsigned sums may wrap."""
-    return _is_unsigned(node) and not s.of(node.parts[1]).reads.isdisjoint(s.around.moving)
 
 
 def _is_unsigned(node: form.Element) -> bool:
@@ -146,11 +134,8 @@ def _is_wide(s: State, load: form.Load) -> bool:
     if not isinstance(index, form.Constant) and s.of(index).depth == KNOWN:
         return True
     # Or a place that's known to be a multiple of four, and a known distance.
-    return (
-        bool(s.of(index).offsets)
-        and isinstance(index, form.Operation)
-        and _in_fours(s, index.parts[0])
-    )
+    moved = isinstance(index, form.Operation) and bool(s.of(index).offsets)
+    return moved and _in_fours(s, index.parts[0])
 
 
 def _in_fours(s: State, node: form.IRValue) -> bool:
@@ -178,9 +163,9 @@ def _charge_load(s: State, at: CostFacts, origin: Origin, site: int | None) -> N
             s.sites[site].free = True
             return
         s.at_hand.add(at.key)
-    s.pay(form.Price(), unit=MEMORY)
+    s.pay(form.Price(), unit=state.MEMORY)
     if not origin.near:
-        s.loads.add_load(s.charge, at.reads.union(*s.control))
+        s.loads.reads[s.charge] |= at.reads.union(*s.control)
         s.loaded += 1
 
 
@@ -190,10 +175,9 @@ def _operation(s: State, node: form.Operation) -> CostFacts:
     out = _made(s, node)
     if not isinstance(kind, Scalar):  # an address, to which a known distance is added for nothing
         out.offsets = _offsets(s, node)
-        out.register = (
-            s.of(parts[0]).register and s.of(parts[1]).depth == KNOWN and not _was_loaded(parts[0])
-        )
-        if s.of(parts[1]).depth > KNOWN:
+        known = s.of(parts[1]).depth == KNOWN
+        out.register = known and s.of(parts[0]).register and not _was_loaded(parts[0])
+        if not known:
             s.pay(form.Price(), parts, offsets=out.offsets)
         return out
     out.register = False
@@ -204,14 +188,13 @@ def _operation(s: State, node: form.Operation) -> CostFacts:
         before = s.charge.issued
         price = price_of(node)
         if price.issued == ISSUED["%"] or kind.size == 8 > price.instructions:
-            price = price._replace(issued=_whole(s, node, kind)) if whole else price
+            known = _DIVISIONS.get(integer_name(s, node), 2) if whole else price.issued
+            price = price._replace(issued=known)
         plain = kind.is_float and kind is not DOUBLE and node.op not in _ALU
         plain &= not price.special or is_scaling(node)
-        unit = FLOATS if plain else unit_of(price)
+        unit = state.FLOATS if plain else unit_of(price)
         s.pay(price, parts, kind is DOUBLE and node.op != "negate", unit)
-        if is_rotation(
-            s, node
-        ):  # one instruction for all three; and none that exchanges two registers
+        if is_rotation(s, node):  # one instruction for all three; none that exchanges two registers
             each = s.charge.issued - before
             free = number(s, form.bare(parts[0]).parts[1]) == 32 < kind.size * 8
             s.charge.issued -= each * (2 + free)
@@ -252,11 +235,8 @@ def _is_rest(s: State, rest: form.IRValue, of: form.IRValue) -> bool:
     if rest.op == "&":
         turned = form.bare(rest.parts[0])
         return isinstance(turned, form.Operation) and s.of(form.bare(turned.parts[0])).key == key
-    return (
-        rest.op == "-"
-        and number(s, rest.parts[0]) in (32, 64)
-        and s.of(form.bare(rest.parts[1])).key == key
-    )
+    less = rest.op == "-" and number(s, rest.parts[0]) in (32, 64)
+    return less and s.of(form.bare(rest.parts[1])).key == key
 
 
 def number(s: State, node: form.IRValue) -> float | None:
@@ -285,13 +265,6 @@ def begins(s: State, node: form.IRValue | None) -> Sequence[int]:
     if not isinstance(node, form.Constant) or node.value != int(node.value):
         return ()
     return (int(node.value),)
-
-
-def _whole(s: State, node: form.Operation, kind: Scalar) -> int:
-    """The instructions of a division by a number that varies, or of numbers of 64 bits."""
-    return {"int /": 23, "int / same": 11, "long /": 70, "long *": 3, "wide *": 1}.get(
-        integer_name(s, node), 2
-    )
 
 
 def integer_name(s: State, node: form.Operation) -> str:
@@ -339,7 +312,7 @@ def _convert(s: State, node: form.Convert) -> CostFacts:
 
 
 def _function(s: State, node: form.Intrinsic) -> CostFacts:
-    unit = SPECIAL if node.name in _BITS else unit_of(node.price)
+    unit = state.SPECIAL if node.name in _BITS else unit_of(node.price)
     s.pay(node.price, node.parts, node.type is DOUBLE, unit)
     return _made(s, node)
 
@@ -347,7 +320,7 @@ def _function(s: State, node: form.Intrinsic) -> CostFacts:
 def unit_of(price: form.Price) -> float:
     """For how many clocks each instruction of a function keeps its unit busy."""
     issued = price.instructions if price.issued is None else price.issued
-    return max(FUNCTIONS, SPECIAL / issued) if price.special and issued else INTEGERS
+    return max(state.FUNCTIONS, state.SPECIAL / issued) if price.special and issued else INTEGERS
 
 
 def price_of(operation: form.Operation) -> form.Price:

@@ -28,34 +28,11 @@ from typing import Any
 
 from simgpu.cuda_c.compile import form
 from simgpu.cuda_c.compile.variables import Variable
-from simgpu.cuda_c.cost import path
+from simgpu.cuda_c.cost import loops, path, state, values
 from simgpu.cuda_c.cost.charges import Charge, Costs
-from simgpu.cuda_c.cost.loops import (
-    MOST_UNROLLED,
-    PARTLY,
-    fetched_ahead,
-    partly_unrolled,
-    unrolled_turns,
-)
+from simgpu.cuda_c.cost.loops import MOST_UNROLLED, PARTLY
 from simgpu.cuda_c.cost.path import When, last, latency
-from simgpu.cuda_c.cost.state import (
-    ANYWHERE,
-    FLOATS,
-    INTEGERS,
-    KNOWN,
-    MEMORY,
-    State,
-    Surroundings,
-)
-from simgpu.cuda_c.cost.values import (
-    TESTS,
-    VALUES,
-    begins,
-    integer_name,
-    is_rotation,
-    is_scaling,
-    number,
-)
+from simgpu.cuda_c.cost.state import FLOATS, INTEGERS, KNOWN, State, Surroundings
 from simgpu.cuda_c.types import BOOL, DOUBLE, Scalar, size_of
 
 _IN_REGISTERS = 4 * 255  # bytes; larger arrays of a thread are in local memory
@@ -98,7 +75,7 @@ def _steps(s: State, steps: Sequence[form.Instruction]) -> None:
     for step in steps:
         if isinstance(step, form.IRValue):
             before = s.charge.issued
-            facts = s.facts[step] = VALUES[type(step)](s, step)
+            facts = s.facts[step] = values.VALUES[type(step)](s, step)
             facts.part, facts.when = s.path.part, _when(s, step, s.charge.issued - before)
             s.path.use(facts.when)
         else:
@@ -138,11 +115,11 @@ def _when(s: State, node: form.IRValue, issued: float) -> When:
                 return s.path.made.later(path.AGAIN)
             s.at_hand.add(key)
     elif isinstance(node, form.Operation) and isinstance(node.type, Scalar):
-        if is_rotation(s, node):
+        if values.is_rotation(s, node):
             return last(s.of(part).when for part in node.parts)  # with the shifts
-        name = node.op if node.type.is_float else integer_name(s, node)
+        name = node.op if node.type.is_float else values.integer_name(s, node)
         one = node.parts[0]
-        if node.type.is_float and is_scaling(node):
+        if node.type.is_float and values.is_scaling(node):
             name = "*"
         elif name == "/" and isinstance(one, form.Constant) and one.value == 1:
             name = "__frcp_rn"
@@ -186,7 +163,7 @@ def _meet(s: State, step: form.Meet) -> None:
 def _store(s: State, step: form.Store) -> None:
     s.at_hand.clear()
     if not s.of(step.cell).register:
-        s.pay(form.Price(), unit=MEMORY)
+        s.pay(form.Price(), unit=state.MEMORY)
         if not step.origin.near:
             s.serial = True
             s.path.store(s.of(step.value).when)
@@ -204,7 +181,7 @@ def _bind(s: State, step: form.ReferenceBind) -> None:
     same = known or (isinstance(step.value, form.Read) and step.variable not in s.assigned)
     s.depths[step.variable] = min(given.depth, s.around.depth) if same else s.around.depth
     s.first[step.variable] = step.value
-    moves = given.depth == ANYWHERE or not given.reads.isdisjoint(s.around.moving)
+    moves = given.depth == state.ANYWHERE or not given.reads.isdisjoint(s.around.moving)
     if moves and not (known and step.variable.type == BOOL):  # one of two, in however many turns
         s.around.moving |= {step.variable}
     _note(s, step)
@@ -216,7 +193,7 @@ def _note(s: State, step: form.RegisterWrite | form.ReferenceBind) -> None:
         s.loaded += size_of(step.variable.type) // 4 - 1
     s.path.assign(step.variable, value.when)
     loaded = value.when.loads > 0 or not s.ahead.isdisjoint((step.value, *step.value.parts))
-    s.loads.assign(step.variable, value.reads, loaded, s.around.nesting)
+    s.loads.assign(step.variable, value.reads, s.around.nesting if loaded else None)
 
 
 def _declare(s: State, step: form.Declare) -> None:
@@ -229,9 +206,9 @@ def _declare(s: State, step: form.Declare) -> None:
 
 
 def _access(s: State, step: form.AccessOp) -> None:
-    s.sites[step.site].charge = s.charge
-    s.sites[step.site].wide |= step.wide
-    s.sites[step.site].rolled |= s.around.depth > 0
+    site = s.sites[step.site]
+    site.charge, site.wide = s.charge, site.wide | step.wide
+    site.rolled |= s.around.depth > 0
 
 
 def _fence(s: State, step: form.Fence) -> None:
@@ -306,7 +283,8 @@ def _branch(s: State, step: form.Branch) -> None:
 def _is_test(node: form.IRValue) -> bool:
     """Tell whether a condition comes out of a comparison, or of several."""
     node = form.bare(node)
-    return type(node) is form.IRValue or (isinstance(node, form.Operation) and node.op in TESTS)
+    compares = isinstance(node, form.Operation) and node.op in values.TESTS
+    return compares or type(node) is form.IRValue
 
 
 def _decided(s: State, test: form.IRValue, sides: Sequence[Sequence[form.Instruction]]) -> When:
@@ -402,7 +380,7 @@ def _selection(s: State, step: form.Selection) -> None:
 def _loop(s: State, loop: form.Loop) -> None:
     outer = s.around
     first = None if loop.counter is None else s.first.get(loop.counter)
-    turns = unrolled_turns(loop, begins(s, first), partial(number, s))
+    turns = loops.unrolled_turns(loop, values.begins(s, first), partial(values.number, s))
     partly, mark, since = False, len(s.rolled), len(s.passed)
     s.at_hand = set()
     if turns is not None:
@@ -410,7 +388,7 @@ def _loop(s: State, loop: form.Loop) -> None:
         inner = Surroundings(outer.nesting + 1, outer.depth, whole, moving)
         changed = {} if loop.counter is None or first is None else {loop.counter: s.of(first).depth}
     else:
-        partly = _in_parts(s, loop)
+        partly = loops.partly_unrolled(loop, partial(_is_known, s))
         inner = Surroundings(outer.nesting + 1, outer.depth + 1)
         changed = dict.fromkeys(loop.changed, inner.depth)
     before = {variable: s.depths.get(variable, 0) for variable in changed}
@@ -424,7 +402,7 @@ def _loop(s: State, loop: form.Loop) -> None:
     rings, s.path.rings = s.path.rings, set()
     early = s.early
     if turns is None:
-        s.early, s.ahead = {}, s.ahead | fetched_ahead(loop)
+        s.early, s.ahead = {}, s.ahead | loops.fetched_ahead(loop)
     _turn(s, loop)
     if turns is None:
         _arrive(s)
@@ -469,7 +447,7 @@ def _count(s: State, loop: form.Loop, turns: int | None, partly: bool, rolled: b
         test.issued = step.issued = test.alu = test.slack = test.busy = step.busy = 0
     else:
         if not rolled:
-            partly = partly or _in_parts(s, loop, nested=True)
+            partly = partly or loops.partly_unrolled(loop, partial(_is_known, s), nested=True)
         if partly:
             for charge in (test, step):
                 charge.issued, charge.busy = charge.issued / PARTLY, charge.busy / PARTLY
@@ -489,8 +467,12 @@ def _turn(s: State, loop: form.Loop) -> None:
     _steps(s, loop.body)
     _piece(s, loop.step)
     s.control.pop()
-    if s.path.straight:
-        _circle(s.passed[since:], s.path.each_turn())
+    if s.path.straight:  # then turns wait for each other only so long
+        body, clocks = s.passed[since:], s.path.each_turn()
+        waited = sum(charge.latency for charge in body)
+        for charge in body:
+            less = charge.latency * max(0.0, 1 - clocks / waited) if waited else 0.0
+            charge.latency, charge.slack = charge.latency - less, charge.slack + less
     s.path.handed = handed
 
 
@@ -512,14 +494,6 @@ def _leaves_early(body: Sequence[form.Instruction]) -> bool:
     return form.has(body[:-1], form.Leave)
 
 
-def _circle(body: Sequence[Charge], clocks: float) -> None:
-    """Have the turns of a loop wait for each other only so long."""
-    waited = sum(charge.latency for charge in body)
-    for charge in body:
-        less = charge.latency * max(0.0, 1 - clocks / waited) if waited else 0.0
-        charge.latency, charge.slack = charge.latency - less, charge.slack + less
-
-
 def _side_by_side(s: State, body: Sequence[Charge], turns: int, inner: bool) -> None:
     """Let loads of so many turns be under way at once, or of as many as there are registers for.
 
@@ -539,10 +513,6 @@ def _side_by_side(s: State, body: Sequence[Charge], turns: int, inner: bool) -> 
 def _leave(s: State, step: form.Leave) -> None:
     if step.piece is not None:
         _piece(s, step.piece)
-
-
-def _nothing(s: State, step: form.Instruction) -> None:
-    """Leave out what costs nothing by itself."""
 
 
 def _interleave(s: State, body: Sequence[Charge], turns: int, outside: int) -> None:
@@ -572,10 +542,6 @@ def _at_once(s: State, loop: form.Loop, body: Sequence[Charge]) -> int:
     return PARTLY if size <= LONG else 2 if size <= 2 * LONG else 1
 
 
-def _in_parts(s: State, loop: form.Loop, nested: bool = False) -> bool:
-    return partly_unrolled(loop, lambda node: _is_known(s, node), nested)
-
-
 def _handed_over(loop: form.Loop) -> frozenset[Variable]:
     """The variables that a turn makes and the next one needs, except counters, which are ready early."""
     counted = {step.variable for step in loop.step.steps if isinstance(step, form.RegisterWrite)}
@@ -584,17 +550,12 @@ def _handed_over(loop: form.Loop) -> frozenset[Variable]:
 
 def _is_known(s: State, node: form.IRValue) -> bool:
     """The same as a depth of -1, for a value that has not been walked over yet."""
-    match node:
-        case form.Constant():
-            return True
-        case form.Read():
-            return s.depths.get(node.variable, 0) == KNOWN
-        case form.Coordinate():
-            return node.name == "warpSize"
-        case form.Operation() | form.Convert():
-            return all(_is_known(s, part) for part in node.parts)
-        case _:
-            return False
+    if isinstance(node, form.Read):
+        return s.depths.get(node.variable, 0) == KNOWN
+    if isinstance(node, form.Operation | form.Convert):
+        return all(_is_known(s, part) for part in node.parts)
+    size = isinstance(node, form.Coordinate) and node.name == "warpSize"
+    return size or isinstance(node, form.Constant)
 
 
 def _words(variable: Variable) -> int:
@@ -619,7 +580,7 @@ _EFFECTS: Mapping[type[form.Instruction], Callable[[State, Any], None]] = {
     form.AccessOp: _access,
     form.Fence: _fence,
     form.Meet: _meet,
-    form.Sleep: _nothing,
+    form.Sleep: lambda s, step: None,
     form.BasicBlock: _piece,
     form.Scoped: _scoped,
     form.Expansion: _scoped,

@@ -9,12 +9,14 @@ where their ways meet again.
 
 from __future__ import annotations
 
-from typing import Any, TypeGuard
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
 WARP = 32
+Bits: TypeAlias = NDArray[np.bool_]
+Int64s: TypeAlias = NDArray[np.int64]
 
 
 def varies(value: Any) -> TypeGuard[NDArray[Any]]:
@@ -37,28 +39,28 @@ class ThreadLayout:
     32 threads of one block that follow each other; the last of a block may be shorter.
     """
 
-    def __init__(self, threads: int, numbers: NDArray[np.int64]) -> None:
+    def __init__(self, threads: int, numbers: Int64s) -> None:
         self.threads = threads  # of one block
         self.numbers = numbers
         self.blocks = blocks = len(numbers)
         self.lanes = threads * blocks
         self.warps_per_block = -(-threads // WARP)
         self.warps = self.warps_per_block * blocks
-        self.index: NDArray[np.int64] = np.arange(self.lanes)
-        self.block: NDArray[np.int64] = self.index // threads
-        self.linear: NDArray[np.int64] = self.index - self.block * threads
-        self.warp: NDArray[np.int64] = self.block * self.warps_per_block + self.linear // WARP
-        self.lane: NDArray[np.int64] = self.linear % WARP
-        self.warp_start: NDArray[np.int64] = np.flatnonzero(self.lane == 0)
+        self.index: Int64s = np.arange(self.lanes)
+        self.block: Int64s = self.index // threads
+        self.linear: Int64s = self.index - self.block * threads
+        self.warp: Int64s = self.block * self.warps_per_block + self.linear // WARP
+        self.lane: Int64s = self.linear % WARP
+        self.warp_start: Int64s = np.flatnonzero(self.lane == 0)
         self.even = threads % WARP == 0
         self.full = Mask(self, np.ones(self.lanes, np.bool_), self.lanes)
 
-    def words(self, bits: NDArray[np.bool_]) -> NDArray[np.uint32]:
+    def words(self, bits: Bits) -> NDArray[np.uint32]:
         """For each warp, its lanes that are set, as a number."""
         powers = np.where(bits, np.uint32(1) << self.lane.astype(np.uint32), np.uint32(0))
         return np.bitwise_or.reduceat(powers, self.warp_start)
 
-    def any_by_warp(self, bits: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def any_by_warp(self, bits: Bits) -> Bits:
         """For each warp, whether one of its lanes is set."""
         if self.even:
             # The 32 truths of a warp are four words of 8 bytes, so NumPy has an eighth to look at.
@@ -74,26 +76,26 @@ class Mask:
 
     __slots__ = ("_index", "_warps", "bits", "charged", "full", "layout", "n", "n_warps", "pending")
 
-    def __init__(self, layout: ThreadLayout, bits: NDArray[np.bool_], n: int) -> None:
+    def __init__(self, layout: ThreadLayout, bits: Bits, n: int) -> None:
         self.layout = layout
         self.bits = bits
         self.n = n
         self.full = n == layout.lanes
-        self._index: NDArray[np.int64] | None = None
-        self._warps: NDArray[np.bool_] | None = None
+        self._index: Int64s | None = None
+        self._warps: Bits | None = None
         self.n_warps = layout.warps if self.full else int(np.count_nonzero(self.warps))
         self.charged = False
         self.pending: dict[int, int] = {}
 
     @property
-    def index(self) -> NDArray[np.int64]:
+    def index(self) -> Int64s:
         """The lanes of the set, ascending."""
         if self._index is None:
             self._index = self.layout.index if self.full else np.flatnonzero(self.bits)
         return self._index
 
     @property
-    def warps(self) -> NDArray[np.bool_]:
+    def warps(self) -> Bits:
         """For each warp, whether a lane of it is in the set."""
         if self._warps is None:
             self._warps = self.layout.any_by_warp(self.bits)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simgpu.cuda_c.lockstep import waiting_threads
-from simgpu.cuda_c.lockstep.masks import Mask, ThreadLayout, by_lane, varies
+from simgpu.cuda_c.lockstep.masks import Bits, Int64s, Mask, ThreadLayout, by_lane, varies
 from simgpu.cuda_c.text.source import Position, Source, shortened
 from simgpu.errors import FaultSite, KernelFault, RunawayKernelError
 from simgpu.interrupts import Held, end_if_told
@@ -199,7 +199,7 @@ def place_in(size: Extent3, number: Any) -> tuple[Any, Any, Any]:
 class Team:
     """A batch of blocks in lockstep."""
 
-    def __init__(self, launch: LaunchState, numbers: NDArray[np.int64], slots: int, exits: int):
+    def __init__(self, launch: LaunchState, numbers: Int64s, slots: int, exits: int):
         self.launch = launch
         self.meter = launch.meter
         self.layout = layout = ThreadLayout(launch.threads, numbers)
@@ -223,7 +223,7 @@ class Team:
         self.block_time: Any = 0
         self.warp_time: Any = 0
         # When it last met each lane of its warp, once masks have named some; and that mask.
-        self.met: tuple[NDArray[np.int64], NDArray[np.uint32]] | None = None
+        self.met: tuple[Int64s, NDArray[np.uint32]] | None = None
         self.apart = False  # whether lanes were set aside: variables hold values of these as well
         self.alone: tuple[object, ...] = ()  # what was known when nobody else could go on
         self.since: Any = 0  # how far each of its warps was when it went on last
@@ -235,7 +235,7 @@ class Team:
         self.lanes: Lanes | None = None  # what each lane knows, once somebody fences
         self.phases: Phases | None = None  # its barriers that have phases, once there is one
         # Who wrote what each lane polled last, and when.
-        self.heard: NDArray[np.int64] | None = None
+        self.heard: Int64s | None = None
         self.shared: dict[Any, SharedRegion] = {}  # memories that a block has in common
         bx, by, bz = launch.block
         t = layout.linear
@@ -251,9 +251,9 @@ class Team:
             self.block_index.append(index)
         self.block_dim = [np.uint32(x) for x in launch.block]
         self.grid_dim = [np.uint32(x) for x in launch.grid]
-        self._scaled_blocks: dict[int, NDArray[np.int64]] = {}
+        self._scaled_blocks: dict[int, Int64s] = {}
         # The number of each thread in the launch. A block has 10 bits, since it has at most 1024 threads.
-        self.thread_id: NDArray[np.int64] = (numbers[layout.block] << 10) | layout.linear
+        self.thread_id: Int64s = (numbers[layout.block] << 10) | layout.linear
 
     def end(self) -> None:
         """Let go of what it knows, now that its blocks are over.
@@ -269,14 +269,14 @@ class Team:
         self.phases = None
         del self.layout.full
 
-    def block_base(self, stride: int) -> NDArray[np.int64]:
+    def block_base(self, stride: int) -> Int64s:
         """For each lane, the number of its block in the batch times `stride`."""
         base = self._scaled_blocks.get(stride)
         if base is None:
             base = self._scaled_blocks[stride] = self.layout.block * stride
         return base
 
-    def met_at(self, lanes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def met_at(self, lanes: Int64s) -> tuple[Int64s, Int64s]:
         """When these lanes last met all of their block, and all of their warp."""
         block, warp = (by_lane(x, self.layout.lanes) for x in (self.block_time, self.warp_time))
         return block[lanes], warp[lanes]
@@ -291,7 +291,7 @@ class Team:
         place: int,
         mask: Mask,
         at: Position,
-        bits: NDArray[np.bool_],
+        bits: Bits,
         meets: waiting_threads.Apart | None = None,
         patient: bool = False,
         turn: int = 0,
@@ -321,7 +321,7 @@ class Team:
         return self.park(place, mask, at, mask.bits, turn=self.waiters.count + 1)
 
     def spun(
-        self, place: int, mask: Mask, at: Position, stuck: NDArray[np.bool_], patient: bool = False
+        self, place: int, mask: Mask, at: Position, stuck: Bits, patient: bool = False
     ) -> Mask | None:
         """Set lanes of `mask` aside that have looked in vain; the rest goes on."""
         if not stuck.any():
@@ -332,9 +332,7 @@ class Team:
 
     def array(self, value: Any) -> NDArray[Any]:
         """A value as an array over all lanes."""
-        if varies(value):
-            return value
-        return np.full(self.layout.lanes, value)
+        return value if varies(value) else np.full(self.layout.lanes, value)
 
     def take_step(self, at: Position, mask: Mask, counted: bool) -> None:
         """Count one loop iteration of the lanes of `mask`.
@@ -361,12 +359,7 @@ class Team:
             self.fault(RunawayKernelError, at, int(mask.index[0]), text)
 
     def fault(
-        self,
-        kind: Callable[[str, FaultSite], KernelFault],
-        at: Position,
-        lane: int | None,
-        what: str,
-        **more: Any,
+        self, kind: type[KernelFault], at: Position, lane: int | None, what: str, **more: Any
     ) -> NoReturn:
         """Raise a `KernelFault` of class `kind`.
 

@@ -180,10 +180,8 @@ def _fused_double(a: LaneValue, b: LaneValue, c: LaneValue) -> LaneValue:
     return select_lanes(np.isfinite(out), out, product + c)
 
 
-_first: BinaryFunction = lambda a, b: a
-_root: BinaryFunction = lambda a, b: np.sqrt(a)
 _WHOLE: dict[str, BinaryFunction] = {
-    "*": np.multiply, "/": np.divide, "sqrt": _root, "cast": _first,
+    "*": np.multiply, "/": np.divide, "sqrt": lambda a, b: np.sqrt(a), "cast": lambda a, b: a,
 }  # fmt: skip
 
 

@@ -33,12 +33,10 @@ from typing import Any, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.cuda_c.lockstep.masks import Mask, ThreadLayout
+from simgpu.cuda_c.lockstep.masks import Bits, Mask, ThreadLayout
 from simgpu.cuda_c.text.source import Position
 
 ENDLESS, NOWHERE = -1, -2  # instead of a place: nobody waits in this kernel, or not here
-
-Bits = NDArray[np.bool_]
 
 
 @dataclass(eq=False)

@@ -21,9 +21,7 @@ NULL = Ptr(None, 0, 1, 0, "nullptr")
 def words_of(team: Team, mask: Mask, ptr: Ptr) -> Any:
     """The addresses of words as numbers (`messages`). Of shared memory, each block has its own."""
     words = np.asarray(mask.take(team.launch.addresses.number(ptr))).view(np.int64)
-    for bits, region, _ in ptr.choices(
-        mask
-    ):  # in some lanes it may be null, such as those that wait
+    for bits, region, _ in ptr.choices(mask):  # in lanes that wait, for example, it may be null
         if getattr(region, "shared", False):
             own = 1 + team.layout.numbers[team.layout.block[mask.index]] << 42
             words = np.where(bits[mask.index], words ^ own, words)
@@ -159,15 +157,12 @@ def _pieces_of(
 
 def merge(mask: Mask, new: Any, old: Any) -> Any:
     """`new` for the lanes of `mask`, `old` for the others."""
-    if isinstance(new, list):
-        parts = cast(list[Any], new)
-        if old is None:
-            return list(parts)
-        return [merge_member(mask, a, b) for a, b in zip(parts, old, strict=True)]
-    if isinstance(new, Ptr):
-        return new if old is None else _merge_pointers(mask, new, old)
     if old is None:
-        return new
+        return [*cast("list[Any]", new)] if isinstance(new, list) else new
+    if isinstance(new, list):
+        return [merge_member(mask, *pair) for pair in zip(cast("list[Any]", new), old, strict=True)]
+    if isinstance(new, Ptr):
+        return _merge_pointers(mask, new, old)
     uniform = not varies(new) and not varies(old)
     if uniform and new.tobytes() == old.tobytes():  # by bytes, because -0.0 == 0.0
         return new

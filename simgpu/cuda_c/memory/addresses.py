@@ -11,9 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from simgpu.cuda_c.lockstep import Mask, Team, varies
+from simgpu.cuda_c.lockstep import Bits, Int64s, Mask, Team, varies
 from simgpu.cuda_c.lockstep.values import select_lanes
 from simgpu.cuda_c.memory.allocation import GlobalMemory
 from simgpu.cuda_c.memory.local_region import LocalRegion
@@ -95,7 +94,7 @@ class Addresses:
             number = team.array(number)
         if team.turns:  # which have to be taken one by one
             team.fault(KernelFault, at, None, "follows pointers that differ from turn to turn")
-        whole: NDArray[np.int64] = number.view(np.int64)
+        whole: Int64s = number.view(np.int64)
         offset = whole.copy()
         todo = mask.bits.copy()
         choices: dict[int, Pointed] = {}
@@ -124,7 +123,7 @@ class Addresses:
         found = [*choices.values()]
         return Ptr(one_region(found), offset // unit, unit, 0, found[0][2])
 
-    def _same(self, numbers: NDArray[np.int64], first: int) -> NDArray[np.bool_]:
+    def _same(self, numbers: Int64s, first: int) -> Bits:
         """The lanes whose numbers are of the same memory as `first`, in the same way."""
         for start, nbytes, _ in self._placed:
             if start <= first <= start + nbytes:

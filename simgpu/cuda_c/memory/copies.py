@@ -24,12 +24,12 @@ down, or an owner whose number is given to another one while there are marks of 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.cuda_c.lockstep import Mask, Team, by_lane, varies
+from simgpu.cuda_c.lockstep import Bits, Int64s, Mask, Team, by_lane, varies
 from simgpu.cuda_c.memory.pointers import MaskedAccess
 from simgpu.errors import RaceError
 
@@ -51,7 +51,7 @@ class CopyMarks:
     def __init__(self, region: ByteRegion) -> None:
         self.words = -(-region.data.size // 4)
         self.into = np.zeros(self.words, np.int64)
-        self.out_of: NDArray[np.int64] | None = None
+        self.out_of: Int64s | None = None
         self.parts = 0  # of a block's memory, those to which copies may be under way (`near`)
 
 
@@ -59,9 +59,9 @@ class CopyMarks:
 class OwnedCopy:
     """Who counts a copy, for each of its lanes, or for all of a team."""
 
-    owners: NDArray[np.int64]
-    groups: NDArray[np.int64]
-    writers: NDArray[np.int64]  # the threads that are known to have written once it has arrived
+    owners: Int64s
+    groups: Int64s
+    writers: Int64s  # the threads that are known to have written once it has arrived
 
     def of(self, rows: NDArray[Any]) -> OwnedCopy:
         """The part of it that some rows are."""
@@ -74,13 +74,13 @@ class Flight:
 
     access: MaskedAccess  # by which it started
     region: ByteRegion
-    words: NDArray[np.int64]
-    lanes: NDArray[np.int64]
+    words: Int64s
+    lanes: Int64s
     by: OwnedCopy
     parts: int
     reads: bool  # whether this is the reading half of a copy, of which only the source matters
 
-    def of(self, rows: NDArray[np.bool_]) -> Flight:
+    def of(self, rows: Bits) -> Flight:
         """The part of it that some rows are."""
         part = {"words": self.words[rows], "lanes": self.lanes[rows], "by": self.by.of(rows)}
         return replace(self, **part)
@@ -98,8 +98,8 @@ class Copies:
         self._first: dict[Team, int] = {}
         # For each warp of a team: how far it was when it closed each of its last groups that has copies; and
         # whether the one at hand has.
-        self._closed: dict[Team, tuple[NDArray[np.float64], NDArray[np.bool_]]] = {}
-        self._fenced: dict[Team, NDArray[np.int64]] = {}
+        self._closed: dict[Team, tuple[NDArray[np.float64], Bits]] = {}
+        self._fenced: dict[Team, Int64s] = {}
         # Owners that can be used again, by how many there are.
         self._free: dict[int, list[int]] = {}
 
@@ -126,10 +126,10 @@ class Copies:
         mine = self._mine(team, team.layout.index, kind)
         return OwnedCopy(mine, self.committed[mine] + 1, team.thread_id)
 
-    def _mine(self, team: Team, lanes: NDArray[np.int64], kind: int) -> NDArray[np.int64]:
+    def _mine(self, team: Team, lanes: Int64s, kind: int) -> Int64s:
         return self.threads(team) + kind * team.layout.lanes + lanes
 
-    def fenced(self, team: Team) -> NDArray[np.int64]:
+    def fenced(self, team: Team) -> Int64s:
         """When each lane last had a fence between what it writes and what copies read."""
         if team not in self._fenced:
             self._fenced[team] = np.full(team.layout.lanes, -1, np.int64)
@@ -192,7 +192,7 @@ class Copies:
             owner, access = int(flight.by.owners[0]), flight.access
             if access.team is team and not last <= owner < last + lanes:
                 lane, word = int(flight.lanes[0]), int(flight.words[0, 0])
-                text = _element(flight.region, access.name, word)
+                text = _word_named(flight.region, access.name, word)
                 why = self._why(team, lane, owner, int(flight.by.groups[0]))
                 way = "from" if flight.reads else "to"
                 what = (
@@ -256,39 +256,26 @@ class Copies:
         for of, way in known:
             if of is None:
                 continue
-            found: NDArray[np.int64] = np.asarray(of.take(words), np.int64)
+            found: Int64s = np.asarray(of.take(words), np.int64)
             bad = np.asarray((found & _GROUP) > self.done.take(found >> _BITS))
-            if bad.any():
-                at = tuple(int(k) for k in np.unravel_index(int(bad.argmax()), bad.shape))
-                lane = int(a.mask.index[at[-2] if a.mask.n > 1 else 0])
-                self._report(region, a, did, way, lane, int(words[at]), int(found[at]))
+            if not bad.any():
+                continue
+            at = tuple(int(k) for k in np.unravel_index(int(bad.argmax()), bad.shape))
+            lane, word = int(a.mask.index[at[-2] if a.mask.n > 1 else 0]), int(words[at])
+            owner, group = int(found[at]) >> _BITS, int(found[at]) & _GROUP
+            own, theirs = self._name(a.team, lane, owner)
+            text, space = _word_named(region, a.name, word), "shared" if region.shared else "global"
+            flights = [f for f in self.under_way if f.region is region and (f.words == word).any()]
+            line = f" (line {flights[-1].access.site.at.line})" if flights and way == "to" else ""
+            cure = "" if own else ", and a barrier of the block must follow its wait"
+            if way == "to" and not self.counted.get(owner):
+                cure += ", or, if it brings what is needed later, it needs another place"
+            text = f"{did} {text} in {space} memory, {way} which {theirs} asynchronous copy{line}"
+            what = f"{text} is under way, {self._why(a.team, lane, owner, group)}{cure}"
+            more = {} if region.shared else {"index": word * 4 // region.cell}
+            a.team.fault(RaceError, a.site.at, lane, what, array=a.name, **more)
 
     # -- the words of it
-
-    def _report(
-        self,
-        region: ByteRegion,
-        a: MaskedAccess,
-        did: str,
-        way: str,
-        lane: int,
-        word: int,
-        mark: int,
-    ) -> NoReturn:
-        team, owner, group = a.team, mark >> _BITS, mark & _GROUP
-        own, theirs = self._name(team, lane, owner)
-        text, space = _element(region, a.name, word), "shared" if region.shared else "global"
-        line = next(
-            (f" (line {f.access.site.at.line})" for f in self.under_way[::-1]
-             if f.region is region and way == "to" and (f.words == word).any()), "",
-        )  # fmt: skip
-        cure = "" if own else ", and a barrier of the block must follow its wait"
-        if way == "to" and not self.counted.get(owner):
-            cure += ", or, if it brings what is needed later, it needs another place"
-        text = f"{did} {text} in {space} memory, {way} which {theirs} asynchronous copy{line}"
-        what = f"{text} is under way, {self._why(team, lane, owner, group)}"
-        more = {} if region.shared else {"index": word * 4 // region.cell}
-        team.fault(RaceError, a.site.at, lane, what + cure, array=a.name, **more)
 
     def _name(self, team: Team, lane: int, owner: int) -> tuple[bool, str]:
         """Tell whether an owner is this thread, and whose copies its are."""
@@ -326,7 +313,7 @@ class Copies:
         )
 
 
-def _last(mask: Mask, groups: NDArray[np.int64]) -> NDArray[np.int64]:
+def _last(mask: Mask, groups: Int64s) -> Int64s:
     """Where the time of the last of these groups of its lanes is kept, for each warp."""
     out = np.zeros(mask.layout.warps, np.int64)
     np.maximum.at(out, mask.layout.warp[mask.index], groups)
@@ -341,12 +328,12 @@ def copies_of(team: Team) -> Copies:
     return launch.copies
 
 
-def _words(a: MaskedAccess, nbytes: int) -> NDArray[np.int64]:
+def _words(a: MaskedAccess, nbytes: int) -> Int64s:
     """The words of `nbytes` at each lane's element, a row each; in several turns of a loop, for each turn."""
     part = np.asarray(a.part, np.int64) if varies(a.part) else by_lane(a.part, a.mask.n)
     first = (part + a.shift) * a.size // 4
     return first[..., None] + np.arange(max(1, nbytes // 4))
 
 
-def _element(region: ByteRegion, name: str, word: int) -> str:
-    return region.element(name, word * 4 // region.cell, max(region.cell, 4))[0]
+def _word_named(region: ByteRegion, name: str, word: int) -> str:
+    return region.element(name, word * 4, max(region.cell, 4))[0]

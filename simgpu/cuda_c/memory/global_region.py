@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.cuda_c.lockstep import Team, varies
+from simgpu.cuda_c.lockstep import Bits, Int64s, Team, varies
 from simgpu.cuda_c.lockstep.team import LaunchState
 from simgpu.cuda_c.memory.allocation import GlobalMemory
 from simgpu.cuda_c.memory.pointers import MaskedAccess, Ptr, Words
@@ -71,7 +71,7 @@ class GlobalRegion(ByteRegion):
         low, high = (low + shift) * size, (high + shift + 1) * size
         self._hull[write] = (low, high) if hull is None else (min(low, hull[0]), max(high, hull[1]))
 
-    def touched(self) -> NDArray[np.bool_]:
+    def touched(self) -> Bits:
         """The bytes that were loaded or stored; all between the first and the last one if they are many."""
         out = np.zeros(self.nbytes, np.bool_)
         for touched, hull in zip(self._touched, self._hull, strict=True):
@@ -106,12 +106,12 @@ class MappedRegion(GlobalRegion):
         self._signal, self._at = np.zeros(words, np.bool_), np.empty(words, object)
         # The word to which the writer of a word had stored before, without a fence; and for each thread the
         # first word to which it has stored since the last fence of its block, and the last one of all.
-        self._before, self.stored = np.full(words, -1, np.int64), dict[Team, NDArray[np.int64]]()
+        self._before, self.stored = np.full(words, -1, np.int64), dict[Team, Int64s]()
         # Of each word: which thread has stored there, and when; and in which of its turns the host has since.
         # For each thread, of which turn it knows by a flag, and has not fenced.
         self._by, self._when, self._told = (np.zeros(words, np.int64) for _ in range(3))
         self._flag, self._polled = np.zeros((2, words), np.bool_)
-        self._turns, self.heard = 0, dict[Team, NDArray[np.int64]]()
+        self._turns, self.heard = 0, dict[Team, Int64s]()
         launch.talk.append(self)
 
     def place(self, a: MaskedAccess, write: bool) -> None:
@@ -147,7 +147,7 @@ class MappedRegion(GlobalRegion):
         self._before[words], self._at[words] = np.where(before == words, -1, before), a.site.at
         self._by[words], self._when[words], self._told[words] = team.thread_id[lanes], team.clock, 0
 
-    def fenced(self, team: Team, lanes: NDArray[np.bool_], acquires: bool, releases: bool) -> None:
+    def fenced(self, team: Team, lanes: Bits, acquires: bool, releases: bool) -> None:
         """These lanes have executed a fence that the host can see."""
         if team in self.stored and releases:
             self.stored[team][0, lanes] = -1

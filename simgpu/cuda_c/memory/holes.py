@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.cuda_c.lockstep import Mask, Team
+from simgpu.cuda_c.lockstep import Bits, Int64s, Mask, Team
 from simgpu.cuda_c.text.source import Position
 from simgpu.errors import UninitialisedReadError
 
@@ -26,7 +26,7 @@ from simgpu.errors import UninitialisedReadError
 class Holed(np.ndarray):
     """A member's values, of which lanes are `missing`; `what` calls it by its name where that was seen."""
 
-    missing: NDArray[np.bool_] | None = None
+    missing: Bits | None = None
     what: str = ""
 
     def __array_finalize__(self, obj: Any) -> None:
@@ -34,19 +34,19 @@ class Holed(np.ndarray):
         self.missing, self.what = getattr(obj, "missing", None), getattr(obj, "what", "")
 
 
-def holed(team: Team, value: Any, missing: NDArray[np.bool_], what: str) -> Holed:
+def holed(team: Team, value: Any, missing: Bits, what: str) -> Holed:
     """A value that some lanes do not have."""
     out = team.array(value).view(Holed)
     out.missing, out.what = missing, what
     return out
 
 
-def missing_in(value: Any) -> NDArray[np.bool_] | None:
+def missing_in(value: Any) -> Bits | None:
     """The lanes that do not have a value, if there may be any."""
     return value.missing if type(value) is Holed else None
 
 
-def require(team: Team, lanes: NDArray[np.bool_], value: Any, at: Position) -> Any:
+def require(team: Team, lanes: Bits, value: Any, at: Position) -> Any:
     """A member's value, for use by some lanes, all of which must have it."""
     missing = missing_in(value)
     if missing is None:
@@ -59,7 +59,7 @@ def require(team: Team, lanes: NDArray[np.bool_], value: Any, at: Position) -> A
     return np.asarray(value)
 
 
-def taken_holes(value: NDArray[Any], lanes: NDArray[np.int64]) -> NDArray[Any]:
+def taken_holes(value: NDArray[Any], lanes: Int64s) -> NDArray[Any]:
     """For each lane the value of another, which may lack it."""
     out = np.asarray(value).take(lanes)
     missing = missing_in(value)

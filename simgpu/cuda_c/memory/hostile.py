@@ -31,6 +31,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from simgpu.cuda_c.lockstep import Int64s
 from simgpu.cuda_c.lockstep.team import LaunchState
 from simgpu.cuda_c.memory.global_region import GlobalRegion
 from simgpu.cuda_c.memory.pointers import MaskedAccess, one_by_one
@@ -46,7 +47,6 @@ _PATIENCE = 3_000_000  # accesses, and entries of views, after which memory gets
 
 View: TypeAlias = dict[int, int]  # word: the time of the write that has been seen
 Views: TypeAlias = dict[int, View]
-LaneNumbers: TypeAlias = NDArray[np.int64]
 # Who has released what: for threads of the own block, and for all.
 Heads: TypeAlias = dict[int, tuple[View, View]]
 _NOTHING: tuple[View, ...] = {}, {}
@@ -108,7 +108,7 @@ class Hostile:
 
     # -- what threads do
 
-    def fence(self, numbers: LaneNumbers, scope: int, acquires: bool, releases: bool) -> None:
+    def fence(self, numbers: Int64s, scope: int, acquires: bool, releases: bool) -> None:
         """Threads fence, for their block (1) or the device (2). Those that do both have an order."""
         for number in numbers.tolist() if self._left >= 0 else ():
             me, wide, both = self._threads[number], scope > 1, acquires and releases
@@ -129,7 +129,7 @@ class Hostile:
             if both:
                 me.ordered = (me.view, me.view if wide else me.ordered[1])
 
-    def meet(self, numbers: LaneNumbers, whole: bool = False) -> None:
+    def meet(self, numbers: Int64s, whole: bool = False) -> None:
         """Threads pass a barrier together: each knows, and has released in order, what any of them had.
 
         If they are a `whole` block, no old value is left of its shared memory, nor anything to know of it.
@@ -148,11 +148,11 @@ class Hostile:
             me.found = (*me.found[:2], *map(dict, found))
         self._settled = set()
 
-    def arrive(self, numbers: LaneNumbers, heard: View) -> View:
+    def arrive(self, numbers: Int64s, heard: View) -> View:
         """Threads arrive at a barrier with phases: what it has heard, with all that they have seen."""
         return self._united([heard, *(self._threads[number].view for number in numbers.tolist())])
 
-    def learn(self, numbers: LaneNumbers, view: View) -> None:
+    def learn(self, numbers: Int64s, view: View) -> None:
         """Threads have waited for a phase at which this was heard."""
         for number in numbers.tolist() if self._left >= 0 else ():
             self._see(self._threads[number], view)
@@ -167,7 +167,7 @@ class Hostile:
         return out
 
     def read(
-        self, numbers: LaneNumbers, cells: NDArray[Any], index: LaneNumbers, scope: int
+        self, numbers: Int64s, cells: NDArray[Any], index: Int64s, scope: int
     ) -> NDArray[Any] | None:
         """Return the values that threads get from cells, or None if they are what is there."""
         out, first = None, _address(cells)
@@ -185,7 +185,7 @@ class Hostile:
         return out
 
     def wrote(
-        self, numbers: LaneNumbers, cells: NDArray[Any], index: LaneNumbers, before: Any, scope: int
+        self, numbers: Int64s, cells: NDArray[Any], index: Int64s, before: Any, scope: int
     ) -> None:
         """Threads have stored to cells."""
         first = self._hold(cells)
@@ -194,11 +194,11 @@ class Hostile:
             self._write(number, first + i * cells.itemsize, old, int(cells[i]), scope)
 
     def exchanging(
-        self, threads: LaneNumbers, scope: int, used: bool, change: Callable[..., Any]
+        self, threads: Int64s, scope: int, used: bool, change: Callable[..., Any]
     ) -> Callable[..., Any]:
         """Make an atomic operation on all lanes one that goes lane by lane."""
 
-        def one_by_one(view: NDArray[Any], index: LaneNumbers, *parts: Any) -> NDArray[Any]:
+        def one_by_one(view: NDArray[Any], index: Int64s, *parts: Any) -> NDArray[Any]:
             cells, out = view.view(UNSIGNED[view.itemsize]), np.empty(len(index), view.dtype)
             first = self._hold(cells)
             for k, (number, i) in enumerate(zip(threads.tolist(), index.tolist(), strict=True)):
@@ -318,9 +318,7 @@ class _Late(ByteRegion):
     def note_read(self, a: MaskedAccess, within: Any) -> None:
         pass
 
-    def note_write(
-        self, a: MaskedAccess, within: Any, changes: Changes, atomic: bool = False
-    ) -> None:
+    def note_write(self, a: MaskedAccess, within: Any, changes: Changes, atomic: bool) -> None:
         pass
 
     def load(self, a: MaskedAccess) -> Any:
@@ -339,8 +337,7 @@ class _Late(ByteRegion):
 
     def _raw(self, a: MaskedAccess) -> NDArray[Any]:
         """All of it as whole numbers of the size of an element."""
-        whole = self.data.size // a.size * a.size
-        return self.data[:whole].view(UNSIGNED[a.size])
+        return self.flat(a.scalar).view(UNSIGNED[a.size])
 
 
 class LateGlobal(_Late, GlobalRegion):

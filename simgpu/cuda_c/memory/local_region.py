@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.cuda_c.lockstep import Mask, Team, by_lane, varies
+from simgpu.cuda_c.lockstep import Bits, Mask, Team, by_lane, varies
 from simgpu.cuda_c.memory.holes import holed
 from simgpu.cuda_c.memory.names import Named, report_bounds
 from simgpu.cuda_c.memory.pointers import MaskedAccess, Words, one_by_one
@@ -30,7 +30,7 @@ class LocalRegion(Named):
 
     def __init__(self, name: str, ctype: CType, unit: int, team: Team) -> None:
         self.nbytes, self.types = size_of(ctype), {name: ctype}
-        self.ended: NDArray[np.bool_] | None = None
+        self.ended: Bits | None = None
         self.unit = unit
         self.team, self.lanes = team, team.layout.lanes
         count = self.nbytes // unit
@@ -39,7 +39,7 @@ class LocalRegion(Named):
         for word in _between_members(ctype, unit):  # which a copy of bytes may read
             self.rows[word], self.defined[word] = UNSIGNED[unit](0), True
         self.matrix: NDArray[Any] = np.zeros((0, 0))
-        self.written: NDArray[np.bool_] | None = None
+        self.written: Bits | None = None
 
     def _word(self, a: MaskedAccess) -> Any:
         """Row of an address, as an int or an array over the lanes of the mask, within bounds."""
@@ -85,7 +85,7 @@ class LocalRegion(Named):
             return value
         return self._known(a, value, self.written[word, mask.index], word)
 
-    def _known(self, a: MaskedAccess, value: Any, known: NDArray[np.bool_], words: Any) -> Any:
+    def _known(self, a: MaskedAccess, value: Any, known: Bits, words: Any) -> Any:
         """What lanes loaded from these words, of which nothing may have been written to some."""
         if known.all():
             return value
@@ -114,28 +114,23 @@ class LocalRegion(Named):
                 self.written[at] = True
             return
         word, raw = self._word(a), _seen(value)
-        if self.rows is not None:
-            self._replace_row(int(word), mask, raw)
+        if self.rows is None:
+            self.matrix[word, mask.index] = mask.take(raw)
+            if self.written is not None:
+                self.written[word, mask.index] = True
             return
-        self.matrix[word, mask.index] = mask.take(raw)
-        if self.written is not None:
-            self.written[word, mask.index] = True
+        old, defined = self.rows[word], self.defined[word]
+        if mask.full or old is None:
+            self.rows[word], self.defined[word] = raw, True if mask.full else mask.bits
+            return
+        self.rows[word] = np.where(mask.bits, raw, old)
+        if defined is not True:
+            union = defined | mask.bits
+            self.defined[word] = True if union.all() else union
 
     def cells(self, a: MaskedAccess) -> Words:
         text = f"uses an atomic on the local variable '{a.name}': atomics work on global and shared memory"
         a.team.fault(KernelFault, a.site.at, int(a.mask.index[0]), text, array=a.name)
-
-    def _replace_row(self, word: int, mask: Mask, raw: Any) -> None:
-        assert self.rows is not None
-        old = self.rows[word]
-        if mask.full or old is None:
-            self.rows[word] = raw
-            self.defined[word] = True if mask.full else mask.bits
-            return
-        self.rows[word] = np.where(mask.bits, raw, old)
-        if self.defined[word] is not True:
-            union = self.defined[word] | mask.bits
-            self.defined[word] = True if union.all() else union
 
     def _to_matrix(self) -> None:
         if self.rows is None:
@@ -162,11 +157,8 @@ class LocalRegion(Named):
             if self.written is not None:
                 self.written = np.repeat(self.written, self.unit // a.size, axis=0)
             self.unit = a.size
-        words = (
-            np.arange(a.size // self.unit)
-            + np.broadcast_to(address, a.mask.n)[:, None] // self.unit
-        )
-        return words, a.mask.index[:, None]
+        first = np.broadcast_to(address, a.mask.n)[:, None] // self.unit
+        return first + np.arange(a.size // self.unit), a.mask.index[:, None]
 
     def end(self, mask: Mask) -> None:
         """The block that declares it is over for these lanes."""

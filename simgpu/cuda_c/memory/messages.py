@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.cuda_c.lockstep import by_lane
+from simgpu.cuda_c.lockstep import Bits, Int64s, by_lane
 
 if TYPE_CHECKING:
     from simgpu.cuda_c.lockstep.team import Team
@@ -46,7 +46,7 @@ class Known:
 
     __slots__ = ("later", "row")
 
-    def __init__(self, row: NDArray[np.int64], later: dict[int, int]) -> None:
+    def __init__(self, row: Int64s, later: dict[int, int]) -> None:
         self.row, self.later = row, later
 
     def join(self, other: Known | None) -> Known:
@@ -70,9 +70,7 @@ class Known:
             kept = {}
         return Known(row, kept | copies)
 
-    def tells(
-        self, threads: NDArray[np.int64] | None, when: NDArray[np.int64]
-    ) -> NDArray[np.bool_]:
+    def tells(self, threads: Int64s | None, when: Int64s) -> Bits:
         """Tell whether it knows of what these threads did at these times, or anybody did."""
         if threads is None:
             return max(int(self.row.max()), *self.later.values(), 0) >= when
@@ -99,7 +97,7 @@ class Lanes:
         self.learnt: set[int] = set()  # blocks of the batch of which not all threads know the same
 
     @staticmethod
-    def add(to: NDArray[Any], lanes: NDArray[np.int64], news: Any) -> None:
+    def add(to: NDArray[Any], lanes: Int64s, news: Any) -> None:
         """Join something to what is there, for some lanes: one thing for all, or one for each."""
         known: list[Known | None] = to[lanes].tolist()
         if isinstance(news, Known):
@@ -143,7 +141,7 @@ class Messages:
             if scope > 1:
                 self.fences[int(t.layout.numbers[block])] = t.clock
 
-    def barrier(self, t: Team, lanes: NDArray[np.int64], warps: bool = False) -> None:
+    def barrier(self, t: Team, lanes: Int64s, warps: bool = False) -> None:
         """These lanes meet, by blocks or by warps: each now knows, and has seen, what one of them had."""
         mine, joined = _of(t), dict[tuple[Known | None, ...], Known | None]()
         for block in sorted(mine.learnt):
@@ -263,7 +261,7 @@ class Messages:
 
         return release
 
-    def offer(self, t: Team, lanes: NDArray[np.int64]) -> Known:
+    def offer(self, t: Team, lanes: Int64s) -> Known:
         """Put together all that lanes of one block know and did until now: an arrival tells it."""
         mine, layout, row = _of(t), t.layout, np.zeros(self._columns, np.int64)
         block, later = int(t.thread_id[lanes[0]]) >> 10, dict[int, int]()
@@ -273,9 +271,8 @@ class Messages:
             for warp in np.unique(layout.warp[lanes]).tolist():
                 here = lanes[layout.warp[lanes] == warp]
                 whole = len(here) == np.count_nonzero(layout.warp == warp)
-                later[-1 - (int(t.thread_id[here[0]]) >> 5)] = (
-                    t.clock if whole else int(with_warp.max())
-                )
+                until = t.clock if whole else int(with_warp.max())
+                later[-1 - (int(t.thread_id[here[0]]) >> 5)] = until
                 if not whole:
                     later |= dict.fromkeys(t.thread_id[here].tolist(), t.clock)
         if t.met is not None:
@@ -289,15 +286,13 @@ class Messages:
             out = out.join(one)
         return out
 
-    def learn(self, t: Team, lanes: NDArray[np.int64], news: Known) -> None:
+    def learn(self, t: Team, lanes: Int64s, news: Known) -> None:
         """Lanes of one block know what was told at a barrier with phases."""
         mine = _of(t)
         Lanes.add(mine.known, lanes, news)
         mine.learnt.add(int(t.layout.block[lanes[0]]))
 
-    def told(
-        self, t: Team, lanes: Any, theirs: Any, when: Any, seen: bool = False
-    ) -> NDArray[np.bool_]:
+    def told(self, t: Team, lanes: Any, theirs: Any, when: Any, seen: bool = False) -> Bits:
         """Tell whether these lanes know of what others (None: anybody) did at a time; or would by a fence."""
         out, when = np.zeros(len(lanes), np.bool_), by_lane(when, len(lanes))
         for known in _of(t).seen if seen else (_of(t).known,):
@@ -324,7 +319,7 @@ def _of(t: Team) -> Lanes:
     return t.lanes
 
 
-def _by_word(t: Team, lanes: Any, words: Any) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
+def _by_word(t: Team, lanes: Any, words: Any) -> Iterator[tuple[int, int, Int64s]]:
     """Each word, block, and the places of its lanes in what was given, in its order."""
     words, blocks = by_lane(words, len(lanes)), t.layout.block[lanes]
     # Lanes ascend, and so do their blocks: those of one word are in order, and each block's in a row.

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.cuda_c.lockstep import Mask, Team, by_lane
+from simgpu.cuda_c.lockstep import Bits, Int64s, Mask, Team, by_lane
 from simgpu.cuda_c.memory.copies import OwnedCopy, copies_of
 from simgpu.cuda_c.memory.messages import COUNTED_COPY, Known
 from simgpu.cuda_c.memory.pointers import MaskedAccess
@@ -41,7 +41,7 @@ class BarrierWords(NamedTuple):
 
     region: ByteRegion
     access: MaskedAccess
-    words: NDArray[np.int64]  # by their number in the region
+    words: Int64s  # by their number in the region
 
 
 @dataclass(eq=False)
@@ -53,11 +53,11 @@ class PhasedBarrier:
     base: int  # groups that this owner had before
     maker: int  # the thread that called init(), and when
     made: int
-    reached: NDArray[np.bool_]  # the threads of the block that are known to have come after that
+    reached: Bits  # the threads of the block that are known to have come after that
     expected: int  # arrivals of a phase
     pending: int  # those that are missing
     # For each thread: how many phases were over when it last asked once, and the answer was no.
-    early: NDArray[np.int64]
+    early: Int64s
     phase: int = 0  # the one at hand
     missing: int = 0  # bytes that are expected and have not come
     # How far the warp was that started the last copy of a phase: the one at hand, and the one before.
@@ -72,11 +72,8 @@ class PhasedBarrier:
     @property
     def lacks(self) -> str:
         """What its phase waits for, in words."""
-        few = (
-            f"{self.pending} of its {self.expected} arrivals",
-            f"{self.missing} bytes that are expected",
-        )
-        lacking = [text for text, n in zip(few, (self.pending, self.missing), strict=True) if n > 0]
+        lacking = [f"{self.pending} of its {self.expected} arrivals"] * (self.pending > 0)
+        lacking += [f"{self.missing} bytes that are expected"] * (self.missing > 0)
         found = [f"lacks {' and '.join(lacking)}"] * bool(lacking)
         found += [f"has got {-self.missing} bytes more than were expected"] * (self.missing < 0)
         return f"phase {self.phase} of {self.name} {', and '.join(found) or 'lacks nothing'}"
@@ -112,7 +109,7 @@ class Phases:
                 )
                 team.fault(BarrierError, a.site.at, int(a.mask.index[k]), text)
             owner, maker = copies.owners(1), int(team.thread_id[a.mask.index[k]])
-            name = region.element(a.name, word * 8 // region.cell, 8)[0].removesuffix("._word")
+            name = region.element(a.name, word * 8, 8)[0].removesuffix("._word")
             threads, base, now = team.layout.threads, int(copies.done[owner]), team.clock
             reached, early = np.zeros(threads, np.bool_), np.full(threads, -1, np.int64)
             new = PhasedBarrier(name, owner, base, maker, now, reached, expected, expected, early)
@@ -120,7 +117,7 @@ class Phases:
             copies.counted[owner] = new
             region.phased[word] = len(self.all)
 
-    def at(self, of: BarrierWords) -> Iterator[tuple[PhasedBarrier, NDArray[np.int64]]]:
+    def at(self, of: BarrierWords) -> Iterator[tuple[PhasedBarrier, Int64s]]:
         """The barriers at these words, each with those of the lanes that name it, as numbers of rows."""
         region, a, words = of
         known = np.zeros(len(words), np.int64) if region.phased is None else region.phased[words]
@@ -134,7 +131,7 @@ class Phases:
             self._require_made(a, one, a.mask.index[rows])
             yield one, rows
 
-    def _require_made(self, a: MaskedAccess, one: PhasedBarrier, lanes: NDArray[np.int64]) -> None:
+    def _require_made(self, a: MaskedAccess, one: PhasedBarrier, lanes: Int64s) -> None:
         """Refuse to use a barrier that another thread makes, and nothing says that it has."""
         team, threads = self.team, self.team.layout.linear[lanes]
         lanes, threads = lanes[~one.reached[threads]], threads[~one.reached[threads]]
@@ -215,7 +212,7 @@ class Phases:
 
     def passed(
         self, of: BarrierWords, asked: Any, *, by_parity: bool = False, once: bool = False
-    ) -> NDArray[np.bool_]:
+    ) -> Bits:
         """For each lane, whether the phase of its token (or of its parity) is over; if so, it learns.
 
         On a GPU others take a while, and whoever asks `once` may be told that it isn't over yet. So everyone
@@ -251,7 +248,7 @@ class Phases:
         return out
 
     def _require_token(
-        self, a: MaskedAccess, one: PhasedBarrier, rows: NDArray[np.int64], tokens: Any
+        self, a: MaskedAccess, one: PhasedBarrier, rows: Int64s, tokens: Any
     ) -> None:
         whose, phase = tokens[rows] >> np.uint64(_BITS), tokens[rows] & np.uint64(_PHASE)
         wrong = (whose != one.owner) | (phase > one.phase) | (phase + np.uint64(1) < one.phase)

@@ -10,16 +10,16 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.cuda_c.lockstep import Mask, Site, Team, by_lane, varies
+from simgpu.cuda_c.lockstep import Bits, Int64s, Mask, Site, Team, by_lane, varies
 from simgpu.cuda_c.types import Scalar
 from simgpu.errors import OutOfBoundsError
 
 # A flat view of a memory, and the index into it of each lane.
-Words: TypeAlias = tuple[NDArray[Any], NDArray[np.int64]]
+Words: TypeAlias = tuple[NDArray[Any], Int64s]
 
 
 # What a pointer points into in some lanes: these, the memory if there is one, and what messages call it.
-Pointed: TypeAlias = "tuple[NDArray[np.bool_], Region | None, str]"
+Pointed: TypeAlias = "tuple[Bits, Region | None, str]"
 
 
 class Region(Protocol):
@@ -70,12 +70,12 @@ class MaskedAccess:
         return MaskedAccess(*given, self.shift, part)
 
     @property
-    def index(self) -> NDArray[np.int64]:
+    def index(self) -> Int64s:
         """Each lane's element."""
         return by_lane(np.asarray(self.part, np.int64), self.mask.n) + self.shift
 
     @property
-    def threads(self) -> NDArray[np.int64]:
+    def threads(self) -> Int64s:
         """Numbers of the threads."""
         return self.mask.take(self.team.thread_id)
 
@@ -147,7 +147,7 @@ class Ptr:
         return self.offset * self.stride + self.base
 
 
-def _wide(value: NDArray[Any]) -> NDArray[np.int64]:
+def _wide(value: NDArray[Any]) -> Int64s:
     return value.astype(np.int64, copy=False)
 
 
@@ -197,7 +197,7 @@ class MixedRegion:
 class ForeignRegion:
     """A local variable of another thread: one may know where it is, but not go there."""
 
-    def __init__(self, owners: NDArray[np.int64], whose: Team) -> None:
+    def __init__(self, owners: Int64s, whose: Team) -> None:
         self.owners, self.whose = owners, whose
 
     def load(self, a: MaskedAccess) -> Any:
@@ -250,7 +250,7 @@ def row_of(part: Any, turn: int) -> Any:
 class Together:
     """Lanes that access several elements each, as in several turns of a loop: a mask of the race detector."""
 
-    def __init__(self, lanes: NDArray[np.int64]) -> None:
+    def __init__(self, lanes: Int64s) -> None:
         self.index = lanes
         self.n = len(self.index)
 

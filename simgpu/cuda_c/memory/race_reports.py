@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from simgpu.cuda_c.lockstep import Bits, Int64s
 from simgpu.cuda_c.memory.messages import COUNTED_COPY
 from simgpu.cuda_c.memory.pointers import MaskedAccess
 from simgpu.errors import RaceError
@@ -27,9 +27,9 @@ _STEPS = "the data, then {release}, then an atomic flag; the reader: flag, {acqu
 def report_race(
     memory: ByteRegion,
     a: MaskedAccess,
-    bad: NDArray[np.bool_],
-    cells: NDArray[np.int64],
-    other: NDArray[np.int64],
+    bad: Bits,
+    cells: Int64s,
+    other: Int64s,
     when: Any,
     writes: bool,
     did: str,
@@ -46,7 +46,7 @@ def report_race(
     places = ""
     if writes and did == "writes" and not any(flags):
         places = " (each of the two may need a place of its own)"
-    text, index, bound = memory.element(a.name, int(cells[k]), a.size)
+    text, index, bound = memory.element(a.name, int(cells[k]) * memory.cell, a.size)
     verb, space = "writes" if writes else "reads", "shared" if memory.shared else "global"
     here, more = f"{verb} {text} in {space} memory", {"index": index, "bound": bound}
     if theirs >= COUNTED_COPY:
@@ -112,10 +112,8 @@ def _cure_of_two_blocks(
     """What two threads of different blocks lack; `why` is what their fences do not do, if there are any."""
     plain = ""
     if not all(flags) and (any(flags) or not why):
-        plain = (
-            f"{'only one' if any(flags) else 'neither'} of the two is {strong}: if this counts or "
-        )
-        plain += "signals, make both atomic. If it is data, "
+        plain = f"{'only one' if any(flags) else 'neither'} of the two is {strong}: if this counts "
+        plain += "or signals, make both atomic. If it is data, "
     cure = f"and {plain}nothing orders two blocks"
     if not why:
         return f"{cure} of one launch: use two launches or a barrier of the grid, or send a message: {_STEPS}"
@@ -141,7 +139,7 @@ def _unpublished(team: Team, lane: int, theirs: int, when: int) -> bool:
     return bool(fenced[lane] > when and (fenced[other] <= when).all())
 
 
-def _missing(a: MaskedAccess, lane: int, theirs: int, when: NDArray[np.int64]) -> str:
+def _missing(a: MaskedAccess, lane: int, theirs: int, when: Int64s) -> str:
     """Name the edge between what another block did at a time and this lane that is not there."""
     team, messages = a.team, a.team.launch.messages
     block = theirs >> 10

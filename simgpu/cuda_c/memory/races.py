@@ -26,15 +26,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from simgpu.cuda_c.lockstep import Bits, Int64s
 from simgpu.cuda_c.memory.pointers import MaskedAccess
 from simgpu.cuda_c.memory.race_reports import NARROW, report_race
 
 if TYPE_CHECKING:
     from simgpu.cuda_c.memory.regions import ByteRegion
 
-Cells = NDArray[np.int64]
-ThreadNumbers = NDArray[np.int64]
-Changes: TypeAlias = Callable[[], NDArray[np.bool_]] | None
+Cells = Int64s
+ThreadNumbers = Int64s
+Changes: TypeAlias = Callable[[], Bits] | None
 # A thread's number is its block's times 1024, plus its own: `>> 10` is its block, and `>> 5` its warp.
 _NOBODY = -1
 # This minus a reader stands for one before the last write, who concerns only those who don't know of that.
@@ -54,10 +55,8 @@ class Readers:
     def note(self, a: MaskedAccess, cells: Cells) -> None:
         """Remember a read."""
         me, before = a.threads, self.who.take(cells)
-        new = (before == me) | (before < 0)
-        if not (np.count_nonzero(~new) or np.count_nonzero(self.kinds.take(cells) > _ONE)):
-            kinds = None
-        else:
+        new, kinds = (before == me) | (before < 0), None
+        if np.count_nonzero(~new) or np.count_nonzero(self.kinds.take(cells) > _ONE):
             kinds = self._merged(a, cells, me, before)
         self.who[cells] = me
         self.time[cells] = a.team.clock
@@ -80,8 +79,7 @@ class Readers:
     def _merged(
         self, a: MaskedAccess, cells: Cells, me: ThreadNumbers, before: ThreadNumbers
     ) -> NDArray[np.uint8]:
-        kinds = self.kinds.take(cells)
-        when = self.time.take(cells)
+        kinds, when = self.kinds.take(cells), self.time.take(cells)
         # A barrier of all who read orders their reads before everything that this thread does from now on,
         # so its mark may replace theirs.
         settled = (kinds != _MANY) & (before >> 10 == me >> 10) & (when <= a.after_block_barrier)
@@ -101,7 +99,7 @@ class Shadow:
         # Weakly, because the memory has this: see `Team.end`.
         self.memory: ByteRegion = weakref.proxy(memory)
         self.cells = cells
-        self._writer: NDArray[np.int64] | None = None
+        self._writer: Int64s | None = None
         self._readers: list[Readers | None] = [None, None]  # plain and volatile
 
     def read(self, a: MaskedAccess, cells: Cells) -> None:
@@ -146,14 +144,14 @@ class Shadow:
         if np.count_nonzero((writer != me) & (writer >= 0)):
             same = self._check_writer(a, cells, True, atomic, changes)
         plain = not atomic and not a.site.volatile
-        for volatile, readers in enumerate(self._readers):
+        for readers in self._readers:
             if readers is not None:
                 reader = readers.who.take(cells)
                 if same is not None:
                     reader = np.where(same, np.maximum(reader, _BEHIND - reader), reader)
                 others = (reader != me) | (readers.kinds.take(cells) > _ONE)
                 if np.count_nonzero(others & (reader >= 0)):
-                    self._check_readers(a, cells, reader, atomic, readers, bool(volatile))
+                    self._check_readers(a, cells, reader, atomic, readers)
                 # Who comes after this write comes after those reads, because the write was held against them.
                 # Where threads wait for each other by flags (`watches`), they are put behind it, because only
                 # one reader is remembered, and who was told of the write by a message and not of that reader
@@ -176,7 +174,7 @@ class Shadow:
         self._write_time[cells] = time
         self._strong[cells] = 0
 
-    def last_writes(self, cells: Cells) -> tuple[ThreadNumbers, NDArray[np.int64]] | None:
+    def last_writes(self, cells: Cells) -> tuple[ThreadNumbers, Int64s] | None:
         """Who wrote last to each cell, below 0 if nobody did, and when."""
         if self._writer is None:
             return None
@@ -209,13 +207,11 @@ class Shadow:
         writes: bool,
         atomic: bool = False,
         changes: Changes = None,
-    ) -> NDArray[np.bool_] | None:
+    ) -> Bits | None:
         """Report a race with the last write; tell who was let off because the value was there already."""
         assert self._writer is not None
-        me = a.threads
-        other = self._writer.take(cells)
-        when = self._write_time.take(cells)
-        how = self._strong.take(cells)
+        me, other = a.threads, self._writer.take(cells)
+        when, how = self._write_time.take(cells), self._strong.take(cells)
         strong = (how > 0) & ((me >> 10 == other >> 10) | ((how > 1) & (a.site.scope != 1)))
         bad = (other >= 0) & (other != me) & ~_ordered(a, me, other, when)
         same = None
@@ -242,17 +238,10 @@ class Shadow:
         return same
 
     def _check_readers(
-        self,
-        a: MaskedAccess,
-        cells: Cells,
-        other: ThreadNumbers,
-        atomic: bool,
-        readers: Readers,
-        volatile: bool,
+        self, a: MaskedAccess, cells: Cells, other: ThreadNumbers, atomic: bool, readers: Readers
     ) -> None:
-        me = a.threads
-        when = readers.time.take(cells)
-        kinds = readers.kinds.take(cells)
+        me, volatile = a.threads, readers is self._readers[True]
+        when, kinds = readers.time.take(cells), readers.kinds.take(cells)
         alone = (other == me) & (kinds <= _ONE)
         ordered = _ordered(a, me, other, when)
         # The one that is known may be a sibling of this thread, and the one that races of another block.
@@ -278,9 +267,7 @@ class Shadow:
             report_race(self.memory, a, bad, cells, other, when, True, did, by_warp, atomic, far)
 
 
-def _handed_over(
-    a: MaskedAccess, asked: NDArray[np.bool_], other: Any, when: Any
-) -> NDArray[np.bool_]:
+def _handed_over(a: MaskedAccess, asked: Bits, other: Any, when: Any) -> Bits:
     """Tell for those lanes that are asked whether they know of what another thread (None: any) did.
 
     See `messages`. The check trusts the kernel to use what it has found.
@@ -293,7 +280,7 @@ def _handed_over(
     return out
 
 
-def _ordered(a: MaskedAccess, me: Any, other: Any, when: Any) -> NDArray[np.bool_]:
+def _ordered(a: MaskedAccess, me: Any, other: Any, when: Any) -> Bits:
     """Tell for each lane whether a barrier orders it behind what another thread did at a time."""
     by_block = (me >> 10 == other >> 10) & (when <= a.after_block_barrier)
     same_warp = me >> 5 == other >> 5
@@ -302,7 +289,7 @@ def _ordered(a: MaskedAccess, me: Any, other: Any, when: Any) -> NDArray[np.bool
     return by_block | (same_warp & (when <= a.after_warp_barrier))
 
 
-def _relation(me: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.uint8]:
+def _relation(me: Int64s, other: Int64s) -> NDArray[np.uint8]:
     kinds = np.full(len(me), _MANY, np.uint8)
     kinds[me >> 10 == other >> 10] = _BLOCK
     kinds[me >> 5 == other >> 5] = _WARP

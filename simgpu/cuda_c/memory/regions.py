@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.cuda_c.lockstep import Mask, by_lane, varies
+from simgpu.cuda_c.lockstep import Bits, Int64s, by_lane, varies
 from simgpu.cuda_c.memory.holes import holed
 from simgpu.cuda_c.memory.names import Named, report_bounds, report_misaligned
 from simgpu.cuda_c.memory.pointers import MaskedAccess, Together, Words, one_by_one, row_of
@@ -52,7 +52,7 @@ class ByteRegion(Named):
         self.watched = True  # whether reads are remembered
         self.marks: CopyMarks | None = None  # of asynchronous copies (`copies`)
         # For each word of 8 bytes which barrier with phases it is (`phases`), and 0 if none.
-        self.phased: NDArray[np.int64] | None = None
+        self.phased: Int64s | None = None
         self.views: dict[str, NDArray[Any]] = {}
 
     @property
@@ -82,9 +82,7 @@ class ByteRegion(Named):
         for cells in self._race_cells(a):
             self._watch().read(a, cells)
 
-    def note_write(
-        self, a: MaskedAccess, within: Any, changes: Changes, atomic: bool = False
-    ) -> None:
+    def note_write(self, a: MaskedAccess, within: Any, changes: Changes, atomic: bool) -> None:
         """Remember a write, and hold it against what is remembered; `within` as of a read."""
         for cells in self._race_cells(a):
             self._watch().write(a, cells, changes, atomic)
@@ -154,9 +152,12 @@ class ByteRegion(Named):
             team.clock += 1
             self.note_read(a, within)
         value: Any = self.flat(a.scalar)[a.shift :][a.part]
-        if np.ndim(value) == 0 or value.shape[-1] != mask.n or np.shape(value) == (turns, 1):
+        alike = np.ndim(value) == 0 or value.shape[-1] != mask.n or np.shape(value) == (turns, 1)
+        if mask.full or alike:
             return value
-        return _every_lane(mask, value)
+        out = np.zeros((*value.shape[:-1], mask.layout.lanes), value.dtype)
+        out[..., mask.index] = value
+        return out
 
     def _locate_turns(self, a: MaskedAccess) -> bool:
         """Find the elements of several turns of a loop, if they can be had at once."""
@@ -185,10 +186,10 @@ class ByteRegion(Named):
         value = mask.take(value)
         team.clock += 1
 
-        def changes() -> NDArray[np.bool_]:
+        def changes() -> Bits:
             return by_lane(differ(view[part], value), mask.n)
 
-        self.note_write(a, within, changes)
+        self.note_write(a, within, changes, False)
         if team.launch.watches and np.count_nonzero(differ(view[part], value)):
             team.launch.changed(mask)
         if varies(part):
@@ -254,7 +255,7 @@ class ByteRegion(Named):
         if team.launch.hostile is None and self.cell <= 4:
             self._watch().leave(*self._cells_of(words, readers), team.clock)
 
-    def _cells_of(self, words: Any, threads: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _cells_of(self, words: Any, threads: Any) -> tuple[Int64s, Int64s]:
         """The cells of words of 4 bytes, and for each the thread of its word."""
         ratio = 4 // self.cell
         cells = words[:, None] * ratio + np.arange(ratio)
@@ -277,11 +278,11 @@ class ByteRegion(Named):
         self.place(a, True)
         self._meet_copies(a, within, True)
         a.team.clock += 1
-        self.note_write(a, within, None)
+        self.note_write(a, within, None, False)
         self.flat(a.scalar)[a.part] = value
         self.mark(a)
 
-    def last_writes(self, a: MaskedAccess) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    def last_writes(self, a: MaskedAccess) -> tuple[Int64s, Int64s] | None:
         """Who wrote last to each element of an access, which has its place, and when; None if nobody did."""
         return None if self._shadow is None else self._shadow.last_writes(self._race_cells(a)[0])
 
@@ -305,7 +306,7 @@ class ByteRegion(Named):
         report_misaligned(a.team, mask, ptr, where, size, a.scalar.name, a.site)
         a.shift, a.part = 0, where // size if varies(where) else int(where // size)
 
-    def _race_cells(self, a: MaskedAccess) -> list[NDArray[np.int64]]:
+    def _race_cells(self, a: MaskedAccess) -> list[Int64s]:
         """The cells that an access touches; one array for each cell of an element."""
         part, size = a.part, a.scalar.size
         if size < self.cell:
@@ -327,9 +328,10 @@ class ByteRegion(Named):
             self._shadow = Shadow(self, self.data.size // self.cell)
         return self._shadow
 
-    def element(self, name: str, cell: int, size: int) -> tuple[str, int, int]:
-        """The name of the element of `size` bytes that a cell is in; its number; of how many."""
-        index = self._in_block(cell * self.cell // size, size)
+    def element(self, name: str, byte: int, size: int) -> tuple[str, int, int]:
+        """The name of the element of `size` bytes that a byte is in; its number in a block; of how many."""
+        one = self.data.size // self.blocks  # block's part of the whole
+        index = (byte % one if self.shared else byte) // size
         return self.spelled(name, index * size, size), index, self.nbytes // size
 
     def _lacking(self, a: MaskedAccess) -> Any:
@@ -351,7 +353,7 @@ class ByteRegion(Named):
             text = f"reads {element}, which nothing has written{self.advice}"
             a.team.fault(UninitialisedReadError, a.site.at, int(a.mask.index[k]), text, **more)
 
-    def _report_collision(self, a: MaskedAccess, lost: NDArray[np.bool_]) -> None:
+    def _report_collision(self, a: MaskedAccess, lost: Bits) -> None:
         """Raise, since several lanes of one instruction wrote different values to one element."""
         where = np.broadcast_to(np.asarray(a.part), (a.mask.n,))
         k = int(lost.argmax())
@@ -372,30 +374,15 @@ class ByteRegion(Named):
 
     def _described(self, a: MaskedAccess, k: int) -> tuple[str, dict[str, Any]]:
         """The element of a lane, which is the k-th: in words, and for a `FaultSite`."""
-        at = int(a.part[k]) if varies(a.part) else int(a.part)
-        index = self._in_block(at + a.shift, a.size)
-        known = {"array": a.name, "index": index, "bound": self.nbytes // a.size}
-        return self.spelled(a.name, index * a.size, a.size), known
-
-    def _in_block(self, element: int, size: int) -> int:
-        """Turn the index of an element of the flat view into that in its block."""
-        return element % (self.data.size // self.blocks // size) if self.shared else element
+        text, index, bound = self.element(a.name, int(a.index[k]) * a.size, a.size)
+        return text, {"array": a.name, "index": index, "bound": bound}
 
 
-def _last_writers(a: MaskedAccess) -> NDArray[np.int64]:
+def _last_writers(a: MaskedAccess) -> Int64s:
     """For each lane, the thread whose value stays where it writes."""
     backwards = a.index[::-1]
     _, first, which = np.unique(backwards, return_index=True, return_inverse=True)
     return a.threads[::-1][first[which]][::-1]
-
-
-def _every_lane(mask: Mask, value: NDArray[Any]) -> NDArray[Any]:
-    """Undo that values, by rows perhaps, are of the lanes of a mask only."""
-    if mask.full:
-        return value
-    out = np.zeros((*value.shape[:-1], mask.layout.lanes), value.dtype)
-    out[..., mask.index] = value
-    return out
 
 
 def differ(a: Any, b: Any) -> Any:

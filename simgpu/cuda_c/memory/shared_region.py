@@ -31,10 +31,8 @@ def _pieces_within(a: MaskedAccess, within: Any) -> int:
     """The parts of a block's memory that an access may be in: a bit for each `_PART` bytes."""
     low, high = (within.min(), within.max()) if varies(within) else (within, within)
     wide = max(a.wide, a.size) - a.size  # of a copy that is marked with its first number
-    first, last = (
-        (int(low) + a.shift) * a.size // _PART,
-        ((int(high) + a.shift) * a.size + wide) // _PART,
-    )
+    first, last = (int(low) + a.shift) * a.size, (int(high) + a.shift) * a.size + wide
+    first, last = first // _PART, last // _PART
     return ((1 << last - first + 1) - 1) << first
 
 
@@ -86,9 +84,7 @@ class SharedRegion(ByteRegion):
         if self.logged > _READ_LOG:
             self._replay(a.team, -1)
 
-    def note_write(
-        self, a: MaskedAccess, within: Any, changes: Changes, atomic: bool = False
-    ) -> None:
+    def note_write(self, a: MaskedAccess, within: Any, changes: Changes, atomic: bool) -> None:
         parts = _pieces_within(a, within)
         self.dirty |= parts
         self._replay(a.team, parts)

@@ -98,7 +98,7 @@ def _require_fence(t: Team, region: ByteRegion, a: MaskedAccess) -> None:
     if bad.any():
         k = int(bad.argmax())
         who = t.launch.thread_name(int(writer[k]) & 1023)
-        text, _, _ = region.element(a.name, int(a.part[k]) * 4 // region.cell, max(4, region.cell))
+        text, _, _ = region.element(a.name, int(a.part[k]) * 4, max(4, region.cell))
         text = (
             f"starts a bulk copy from {text}, which thread {who} writes without a fence.proxy.async behind "
             "it: a bulk copy may read what was there before. Fence, then meet at a barrier, then copy"

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simgpu.cuda_c.compile.kernels import Code
 from simgpu.cuda_c.cost.counts import Counts
 from simgpu.cuda_c.cost.tally import Tally
-from simgpu.cuda_c.lockstep import Mask, Team, join
+from simgpu.cuda_c.lockstep import Int64s, Mask, Team, join
 from simgpu.cuda_c.lockstep.team import LaunchState
 from simgpu.cuda_c.lockstep.waiting_threads import WaitingLanes
 from simgpu.cuda_c.memory.global_region import GlobalRegion
@@ -44,7 +43,7 @@ class Execution:
     regions: Mapping[int, GlobalRegion]  # by the `id` of their memories
     _facts: dict[str, int]
     _values: Mapping[int, Any]  # what the slots of the parameters hold
-    _wanted: NDArray[np.int64] | range  # numbers of the blocks, in the order in which they begin
+    _wanted: Int64s | range  # numbers of the blocks, in the order in which they begin
     _first: int = 0  # of those that have not begun
     _spent: float = 0.0  # seconds of interpreting
 
@@ -136,7 +135,7 @@ class Execution:
             return left
         return min(left, resident - sum(_alive(team) for team in self.launch.teams))
 
-    def _begin(self, numbers: NDArray[np.int64]) -> None:
+    def _begin(self, numbers: Int64s) -> None:
         team = Team(self.launch, numbers, self._code.slots, self._code.exits)
         if self.launch.begun:
             self.launch.look()  # many blocks that do little take long, too

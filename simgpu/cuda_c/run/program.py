@@ -165,13 +165,6 @@ class Program:
         other.variables = self._place_globals()
         return other
 
-    def instantiate(self, name: str) -> KernelSignature:
-        """Parameters of a kernel, or of an instance such as `"scale<float, 16>"`.
-
-        Raises `KernelCompileError` if there is no such kernel, or the instance cannot be compiled.
-        """
-        return self.kernel(name).signature
-
     def passes(self, name: str) -> str:
         """Print the form of a kernel: a line an operation, and beside it what the passes found."""
         _, form, _ = self._lower(name)
@@ -285,7 +278,10 @@ class Program:
         return placed
 
     def kernel(self, name: str) -> CompiledKernel:
-        """A kernel, or an instance of a template, which is compiled when first asked for."""
+        """A kernel, or an instance such as `"scale<float, 16>"`, which is compiled when first asked for.
+
+        Raises `KernelCompileError` if there is no such kernel, or the instance cannot be compiled.
+        """
         kernel = self._compiled.get(name)
         if kernel is None:
             function, _, canonical = heads.instance_of(self._context(), name)

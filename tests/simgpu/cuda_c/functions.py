@@ -60,7 +60,7 @@ def kernel(number: int, call: str) -> str:
 def taken(call: str) -> bool:
     """True if it compiles."""
     try:
-        compile_source(HEAD + kernel(0, call)).instantiate("f0")
+        compile_source(HEAD + kernel(0, call)).kernel("f0")
     except (KernelCompileError, UnsupportedFeatureError):
         return False
     return True

@@ -194,7 +194,7 @@ def test_what_only_a_gpu_runs_is_refused(text: str, why: str) -> None:
         f"{HEADERS}\n__global__ void k(float* x, int* o, int n) {{ int i = threadIdx.x; {text} }}"
     )
     with pytest.raises(errors.UnsupportedFeatureError, match=why):
-        compile_source(source).instantiate("k")
+        compile_source(source).kernel("k")
 
 
 def test_many_blocks_move_a_whole_array() -> None:

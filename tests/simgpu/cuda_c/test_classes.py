@@ -285,7 +285,7 @@ def test_one_kernel_that_only_a_gpu_runs_does_not_spoil_the_file() -> None:
     assert x.tolist() == [1] * 4
     for name, why in (("sums", "CUB"), ("asmk", "inline assembly")):
         with pytest.raises(errors.UnsupportedFeatureError, match=why):
-            compile_source(source).instantiate(name)
+            compile_source(source).kernel(name)
 
 
 def test_a_type_of_the_hosts_and_a_name_of_a_library_concern_those_who_use_them() -> None:
@@ -305,4 +305,4 @@ def test_a_type_of_the_hosts_and_a_name_of_a_library_concern_those_who_use_them(
         launch(source, "k", 1, 1, o)
         assert o.tolist() == [5]
         with pytest.raises(error, match=re.escape(why)):
-            compile_source(source).instantiate("uses")
+            compile_source(source).kernel("uses")

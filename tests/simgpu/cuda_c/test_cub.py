@@ -107,7 +107,7 @@ def test_storage_that_is_used_again_needs_a_barrier_in_between() -> None:
 )
 def test_the_rest_of_cub_is_refused(use: str) -> None:
     with pytest.raises(errors.UnsupportedFeatureError, match=r"kernel\.cu:2:"):
-        compile_source(f"{HEAD}__global__ void k() {{ {use} }}").instantiate("k")
+        compile_source(f"{HEAD}__global__ void k() {{ {use} }}").kernel("k")
 
 
 @pytest.mark.gpu

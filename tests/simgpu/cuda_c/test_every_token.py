@@ -44,7 +44,7 @@ TOKEN = re.compile(
 
 def accepted(source: str) -> bool:
     try:
-        compile_source(source).instantiate("k")
+        compile_source(source).kernel("k")
     except KernelCompileError:
         return False
     return True

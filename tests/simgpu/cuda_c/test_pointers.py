@@ -156,7 +156,7 @@ def test_a_number_from_the_host_that_is_no_function() -> None:
 def test_a_kernel_is_named_with_its_function() -> None:
     kernel = "template <float (*F)(float)> __global__ void k(float* x) { x[threadIdx.x] = F(threadIdx.x); }"
     program = compile_source(BEFORE + kernel)
-    assert program.instantiate("k<square>").name == "k<square>"
+    assert program.kernel("k<square>").signature.name == "k<square>"
     x = np.zeros(4, np.float32)
     launch(program, "k<triple<float>>", 1, 4, x)
     assert x.tolist() == [0, 3, 6, 9]

@@ -15,7 +15,7 @@ INCLUDE = "#include <cuda_fp16.h>\n"
 
 def refuse(source: str, kind: type[errors.KernelCompileError]) -> errors.KernelCompileError:
     with pytest.raises(kind) as caught:
-        compile_source(source).instantiate("k")
+        compile_source(source).kernel("k")
     if kind is errors.KernelCompileError:
         assert not isinstance(caught.value, errors.UnsupportedFeatureError)
     assert caught.value.line is not None

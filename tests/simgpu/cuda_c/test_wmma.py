@@ -201,4 +201,4 @@ def test_what_tensor_cores_do_not_take_is_refused(text: str, why: str) -> None:
 
 def test_the_header_has_to_be_included() -> None:
     with pytest.raises(errors.KernelCompileError, match=r"#include <mma.h> first"):
-        compile_source("__global__ void k() { nvcuda::wmma::fragment<int> f; }").instantiate("k")
+        compile_source("__global__ void k() { nvcuda::wmma::fragment<int> f; }").kernel("k")

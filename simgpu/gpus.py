@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from simgpu.errors import UsageError
-from simgpu.spec import GUIDE, H200, THROUGHPUT, DeviceSpec
+from simgpu.spec import CONSTANTS, GUIDE, H200, THROUGHPUT, DeviceSpec
 
 TAKEN_OVER = "taken over from the H200"
 SCALED = "the H200's, times SMs and clock"
@@ -33,7 +33,7 @@ def derived(name: str, constants: dict[str, Any], sources: dict[str, str]) -> De
 
 
 def _datasheet(
-    name: str, sheet: str, pages: str, bus_gb_s: float, per_sm: tuple[int, ...], **known: float
+    name: str, sheet: str, pages: str, bus_gb_s: float, per_sm: list[int], known: dict[str, float]
 ) -> DeviceSpec:
     """From a data sheet, with constants that are `known` by it; `pages` give the same numbers.
 
@@ -53,32 +53,7 @@ def _datasheet(
     return derived(name, {**known, **guided, **rates, "doubles_per_clock": doubles / 32}, sources)
 
 
-T4 = _datasheet(
-    "T4", "NVIDIA T4, and NVIDIA Turing GPU Architecture (TU104: L2, boost clock)",
-    "sysrqmts.com/en/gpus/nvidia/tesla/t4 (2026-11-21)",
-    sms=40, clock_mhz=1590.0, memory_bytes=16 * 10**9, l2_bytes=4 * 2**20, dram_gb_s=320.0, bus_gb_s=16.0,
-    per_sm=(1024, 16, 64, 2),
-)  # fmt: skip
-L4 = _datasheet(
-    "L4", "NVIDIA L4, and NVIDIA Ada GPU Architecture (AD104: L2)",
-    "fpsbench.com/compare/gpu/nvidia-l4-vs-nvidia-tesla-m40 (2026-11-21; its 7,424 cores are 58 SMs)",
-    sms=58, clock_mhz=2040.0, memory_bytes=24 * 10**9, l2_bytes=48 * 2**20, dram_gb_s=300.0, bus_gb_s=32.0,
-    per_sm=(1536, 24, 100, 2),
-)  # fmt: skip
-A100 = _datasheet(
-    "A100", "NVIDIA A100 Tensor Core GPU Architecture (40 GB)",
-    "a deviceQuery of one at upb-pc2.atlassian.net, NVIDIA A100 40GB with NVLINK (2026-11-21)",
-    sms=108, clock_mhz=1410.0, memory_bytes=40 * 10**9, l2_bytes=40 * 2**20, dram_gb_s=1555.0, bus_gb_s=32.0,
-    per_sm=(2048, 32, 164, 32),
-)  # fmt: skip
-RTX4090 = _datasheet(
-    "RTX 4090", "NVIDIA Ada GPU Architecture (GeForce RTX 4090)",
-    "thefpsreview.com/gpu-family/nvidia-geforce-rtx-4090-gpu-family-specifications (2026-11-21; not the L2)",
-    sms=128, clock_mhz=2520.0, memory_bytes=24 * 10**9, l2_bytes=72 * 2**20, dram_gb_s=1008.0, bus_gb_s=32.0,
-    per_sm=(1536, 24, 100, 2),
-)  # fmt: skip
-
-SPECS: dict[str, DeviceSpec] = {"h200": H200, "t4": T4, "l4": L4, "a100": A100, "rtx4090": RTX4090}
+SPECS = {"h200": H200, **{key: _datasheet(**row) for key, row in CONSTANTS["datasheets"].items()}}
 
 
 def find_spec(name: str) -> DeviceSpec:

@@ -49,7 +49,7 @@ class Wiring:
 def peer_copy(wiring: Wiring, origin: int, target: int, nbytes: int) -> ResourceDemand:
     """A copy from one device to another, by a copy engine."""
     link = wiring.link(origin, target)
-    if link.copy_us is None:
+    if link.copy_us == math.inf:
         raise DeviceMismatchError(
             f"devices {origin} and {target} are in different machines, and a copy stays within "
             "one: send and recv of a group go through the network"

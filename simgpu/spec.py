@@ -1,50 +1,19 @@
-"""The constants that the simulated device's times are made of, each with its source."""
+"""The constants that the simulated device's times are made of, each with its source.
+
+What they mean is here, and what they are in constants.toml.
+"""
 
 from __future__ import annotations
 
 import math
+import tomllib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-GUIDE = "CUDA C++ Programming Guide, technical specifications per compute capability"
-THROUGHPUT = "CUDA C++ Programming Guide, throughput of native arithmetic instructions"
-DATASHEET = "NVIDIA H200 datasheet"
-GRAPH = (
-    "measured: H200, driver 580.159, CuPy 14.2.0, 2026-11-21, median time a node of a CUDA graph of "
-    "twenty equal ones"
-)
-GRAPHS = "measured by tools/measure_gpu.py: H200, driver 580.159, CuPy 14.2.0, 2026-11-21"
-BRANCHES = (
-    "measured without a profiler: H200, driver 580.159, CuPy 14.2.0, 2026-11-22, 1 to 8 branches of 1 to 8 "
-    "kernels, medians of 50 launches"
-)
-CHAINS = "measured: H200, driver 580.159, 2026-11-23, loops of loads that each need the one before"
-FITTED = "fitted to one half of the kernels in docs/fidelity.md: H200, driver 580.159, 2026-11-23"
-_WORDS = "set by hand from patterns of tools/fidelity/contention.py: H200, CuPy 14.2, 2026-11-28"
-_MLP = (
-    "fitted to one half of the runs of the MLP in docs/fidelity.md: H200, Python 3.12, 2026-11-22"
-)
-_CALLS = (
-    "measured by tools/calibrate.py through this package's own calls (H200, Python 3.12, "
-    "2026-11-22), times a factor "
-    "fitted to one half of the runs of the MLP: what runs once is slower than a loop"
-)
-_LINKS = "fitted to half of the sizes in docs/fidelity.md: two H200, NCCL 2.28.9, 2026-11-27"
-SOCKETS = f"{_LINKS}, NCCL over sockets of one host, which stand for a network"
-TUNING = "NCCL's own model of its latencies: NVIDIA/nccl, src/graph/tuning.cc"
-TABLE = (
-    "the largest are where NCCL 2.28.9 expects its last protocol (8.4 us, 3.4 a step, 360 GB/s) to overtake "
-    "its first (6.6, 0.6, 141): NCCL_DEBUG_SUBSYS=TUNING, two H100, 2026-11-27"
-)
-CHANNEL = "a second channel from 16 KB on: NCCL_DEBUG_SUBSYS=TUNING, two H100, 2026-11-27"
-DECIDED = (
-    "measured without a profiler: H100 80GB HBM3, driver 580.159, CuPy 14.2.0, 2026-11-27, medians"
-)
-PREPARED = (
-    "measured: H200, driver 580.159, CuPy 14.2.0, Python 3.12, 2026-11-29, a prepared step of the language "
-    "model, medians"
-)
-MEASURED = "measured: H200, driver 580.159, CuPy 14.2.0, Python 3.12, 2026-11-20, medians"
+CONSTANTS = tomllib.loads(Path(__file__).with_name("constants.toml").read_text(encoding="utf-8"))
+GUIDE: str = CONSTANTS["texts"]["GUIDE"]
+THROUGHPUT: str = CONSTANTS["texts"]["THROUGHPUT"]
 
 
 @dataclass(frozen=True)
@@ -164,8 +133,8 @@ class LinkSpec:
     """A link between two GPUs. Each direction has its rate to itself."""
 
     name: str
-    # A copy by an engine: its fixed time in us, and 1e9 bytes a second. None where there is no such copy.
-    copy_us: float | None
+    # A copy by an engine: its fixed time in us, and 1e9 bytes a second. Infinite where there is no such copy.
+    copy_us: float
     copy_gb_s: float
     event_us: float  # from an event of one GPU to what waits for it on the other
     # For collectives: for little data, which flags go with, for more, and for much. Of those that NCCL would
@@ -176,108 +145,19 @@ class LinkSpec:
     sources: tuple[tuple[str, str], ...]
 
 
-def _with_sources(name: str, **constants: tuple[float, str]) -> DeviceSpec:
-    values: dict[str, Any] = {key: value for key, (value, _) in constants.items()}
-    return DeviceSpec(name, sources=tuple((k, s) for k, (_, s) in constants.items()), **values)
+def _constants(name: str) -> dict[str, Any]:
+    """What the file has of a GPU or a link."""
+    rows = CONSTANTS[name].items()
+    sources = tuple((key, source.format(**CONSTANTS["texts"])) for key, (_, source) in rows)
+    return {"name": name, "sources": sources, **{key: value for key, (value, _) in rows}}
 
 
-H200 = _with_sources(
-    "H200",
-    memory_bytes=(141 * 10**9, DATASHEET),
-    sms=(132, "reported by the device (cudaDeviceProp.multiProcessorCount)"),
-    clock_mhz=(1980.0, "read under load with nvidia-smi"),
-    threads_per_sm=(2048, GUIDE),
-    blocks_per_sm=(32, GUIDE),
-    shared_bytes_per_sm=(228 * 1024, GUIDE),
-    registers_per_sm=(64 * 1024, GUIDE),
-    issue_per_clock=(4.0, "four warp schedulers an SM: NVIDIA H100 Tensor Core GPU Architecture"),
-    alu_per_clock=(2.0, f"{THROUGHPUT}: compare, shift, logical: 64 results a clock"),
-    special_per_clock=(0.5, f"{THROUGHPUT}: reciprocal, square root, exponential, sine: 16"),
-    doubles_per_clock=(2.0, f"{THROUGHPUT}: 64 results a clock, 32 threads a warp"),
-    sectors_per_clock=(4.0, "128 bytes: NVIDIA H100 Tensor Core GPU Architecture, L1 cache"),
-    request_clocks=(0.3392, FITTED),
-    block_clocks=(149.5, FITTED),
-    l2_bytes=(60 * 2**20, "reported by the device (cudaDeviceProp.l2CacheSize)"),
-    l2_gb_s=(5047, FITTED),
-    l2_write_gb_s=(2692, FITTED),
-    dram_gb_s=(4800.0, DATASHEET),
-    launch_us=(1.067, FITTED),
-    start_us=(2.392, _MLP),
-    pause_us=(0.86, f"{GRAPH}, and the same kernels on a stream: relu, matvec_naive"),
-    switch_us=(4.2, f"{GRAPH}, and the same on a stream: copies and kernels in turns"),
-    unit_clocks=(1.677, FITTED),
-    first_load_clocks=(211.8, FITTED),
-    load_clocks=(290.0, CHAINS),
-    hit_clocks=(40.0, CHAINS),
-    barrier_clocks=(5.66, FITTED),
-    shared_atomic_clocks=(97.1, FITTED),
-    atomic_queue_clocks=(1.455, _WORDS),
-    atomics_per_clock=(37.0, _WORDS),
-    line_atomics_per_clock=(0.38, _WORDS),
-    atomic_spread=(0.72, _WORDS),
-    overlap=(2.335, FITTED),
-    h2d_gb_s=(55.0, f"{MEASURED}: 256 MiB, pinned"),
-    d2h_gb_s=(55.0, f"{MEASURED}: 256 MiB, pinned"),
-    h2d_us=(2.5, f"{GRAPH}: 4 to 256 KiB"),
-    d2h_us=(1.7, f"{GRAPH}: 4 to 256 KiB"),
-    fill_us=(1.15, f"{GRAPH}: 16 to 256 KiB"),
-    pageable_us=(10.42, _MLP),
-    pageable_gb_s=(9.855, _MLP),
-    submit_us=(0.7896, _CALLS),
-    call_launch_us=(16.27, _CALLS),
-    call_h2d_us=(6.384, _CALLS),
-    call_d2h_us=(14.76, _CALLS),
-    call_memset_us=(3.652, _CALLS),
-    call_malloc_us=(2.268, _CALLS),
-    call_event_us=(4.166, _CALLS),
-    call_query_us=(1.832, _CALLS),
-    replay_us=(3.4, f"{PREPARED}: 25 launches, less what one takes"),
-    graph_launch_us=(1.9, f"{BRANCHES}: the call, with one branch"),
-    graph_branch_us=(0.75, f"{BRANCHES}: the call 0.8 longer, the first nodes 0.73 apart"),
-    graph_node_us=(0.2, f"{GRAPHS}: kernels and fills in turns, 0.1 to 0.4"),
-    graph_decide_us=(7.7, f"{DECIDED}: `if` nodes in a row 8.54 apart, less 0.88 for a kernel"),
-    graph_turn_us=(4.5, f"{DECIDED}: turns of a `while` node with one, two and eight kernels"),
-    graph_instantiate_us=(0.7, f"{GRAPHS}: the slope from 1 to 200 kernels"),
-    sync_us=(2.778, _MLP),
-    wake_us=(24.2, _MLP),
-)
+def _link(name: str) -> LinkSpec:
+    known = _constants(name)
+    for way in ("protocols", "sends"):
+        known[way] = tuple(ProtocolSpec(**row) for row in known[way])
+    return LinkSpec(**known)
 
-NVLINK = LinkSpec(
-    "NVLink",
-    copy_us=3.01,
-    copy_gb_s=394.6,
-    event_us=5.2,
-    protocols=(
-        ProtocolSpec(5.98, 0.6, 164.6, largest=417e3, largest_step=649e3),
-        ProtocolSpec(14.54, 1.9, 292.8),
-        ProtocolSpec(101.3, 3.4, 341.0),
-    ),
-    sends=(ProtocolSpec(4.84, 0.6, 182.4), ProtocolSpec(4.91, 3.4, 364.6)),
-    sms=24,
-    sources=(
-        *((name, _LINKS) for name in ("copy_us", "copy_gb_s", "event_us", "sends")),
-        ("protocols", f"{_LINKS}; the steps, as those of sends: {TUNING}, ring on NVLink; {TABLE}"),
-        ("sms", "NCCL's channels between two H200, a block each: NCCL_DEBUG=INFO, 2026-11-27"),
-    ),
-)
-NETWORK = LinkSpec(
-    "network",
-    copy_us=None,
-    copy_gb_s=4.68,
-    event_us=0.0,
-    # With flags on one channel, then on two, and without: flags take half of the link.
-    protocols=(
-        ProtocolSpec(4.79, 14.4, 1.79, largest=16 * 1024 - 1),
-        ProtocolSpec(34.1, 14.4, 1.79, largest=32 * 1024),
-        ProtocolSpec(11.2, 47.7, 3.581),
-    ),
-    sends=(ProtocolSpec(0.0, 14.4, 4.68),),
-    sms=4,
-    sources=(
-        ("copy_us", "no GPU copies to the memory of another machine's by itself"),
-        ("event_us", "no GPU waits for an event of another machine's"),
-        *((name, SOCKETS) for name in ("copy_gb_s", "sends")),
-        ("protocols", f"{SOCKETS}; the steps: {TUNING}, over a network; {CHANNEL}"),
-        ("sms", "an estimate: NCCL's channels, a block each"),
-    ),
-)
+
+H200 = DeviceSpec(**_constants("H200"))
+NVLINK, NETWORK = _link("NVLink"), _link("network")

@@ -5,7 +5,7 @@
 A launch is a node of a graph of equal nodes; each has words of its own, reset before the graph is launched.
 `"sim": false` has inline PTX. The recording's `"held"` is of a first model of contention, which was dropped.
 Of the present one, no constant was chosen by a kernel that `held` names, but some constants are those of the
-first model, for which all times were in sight. They are in `simgpu/cuda_c/cost/path.py` and `simgpu/spec.py`.
+first model, for which all times were in sight: in `cuda_c/cost/path.py` and `constants.toml` of simgpu.
 """
 
 from __future__ import annotations

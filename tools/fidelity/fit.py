@@ -3,7 +3,7 @@
 python tools/fidelity fit kernels [--write]
 python tools/fidelity fit mlp [--write]
 
-Prints them; `--write` puts them into `simgpu/spec.py`. Kernels first, since the
+Prints them; `--write` puts them into `simgpu/constants.toml`. Kernels first, since the
 MLP is made of them.
 """
 
@@ -24,7 +24,7 @@ from .counting import load
 from .predict import kernel_times, mlp_times
 from .report import HERE, calibrated, recording
 
-SPEC = Path(spec_module.__file__)
+SPEC = Path(spec_module.__file__).with_name("constants.toml")
 KERNELS = [
     "launch_us", "request_clocks", "block_clocks", "unit_clocks", "first_load_clocks",
     "barrier_clocks", "shared_atomic_clocks",
@@ -99,18 +99,18 @@ def fitted(group: str) -> DeviceSpec:
 
 
 def write(spec: DeviceSpec, names: list[str], words: list[str]) -> None:
-    """Put constants into the source; `words` name the texts there that tell the day of the recording."""
+    """Put constants into the data; `words` name the texts there that tell the day of the recording."""
     text, day = SPEC.read_text(), recording()["machine"]["date"]
     for name in names:
         text, found = re.subn(
-            rf"^    {name}=\([-+.e\d]+, ",
-            f"    {name}=({getattr(spec, name):.4g}, ",
+            rf"^{name} = \[[-+.e\d]+, ",
+            f"{name} = [{getattr(spec, name):.4g}, ",
             text,
             flags=re.MULTILINE,
         )
         assert found == 1, name
     for word in words:
-        (said,) = re.findall(rf"^{word} = .*?(?=^\S*[A-Z@])", text, re.MULTILINE | re.DOTALL)
+        (said,) = re.findall(rf"^{word} = .*$", text, re.MULTILINE)
         text = text.replace(said, re.sub(r"\d{4}-\d\d-\d\d", day, said))
     SPEC.write_text(text)
 

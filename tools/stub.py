@@ -1,4 +1,4 @@
-"""Write asyncgpu_tutor/__init__.pyi, which tells type checkers what the tables of __init__.py say.
+"""Write __init__.pyi of two packages, which tell type checkers what the tables of __init__.py say.
 
     python tools/stub.py
 
@@ -9,21 +9,22 @@ from __future__ import annotations
 
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
-import asyncgpu_tutor as agt
+import asyncgpu_tutor
+import simgpu
 
-STUB = Path(__file__).resolve().parents[1] / "asyncgpu_tutor" / "__init__.pyi"
 WIDTH = 100  # of a line, as ruff formats it
 
 
-def stub() -> str:
-    """The text of the file."""
+def stub(package: Any) -> str:
+    """The text of a package's file."""
     imported = defaultdict[str, list[str]](list)
-    for name, module in agt._MODULES.items():
+    for name, module in getattr(package, "_MODULES", {}).items():
         room, _, own = module.rpartition(".")
         imported[room].append(own if own == name else f"{own} as {name}")
-    for name, room in agt._HOMES.items():
-        imported[f"{agt.__name__}.{room}"].append(name)
+    for name, room in package._HOMES.items():
+        imported[f"{package.__name__}.{room}"].append(name)
     lines = ['"""The tables of __init__.py, for type checkers: tools/stub.py makes it."""', ""]
     for room in sorted(imported):
         names = sorted(imported[room])
@@ -31,9 +32,11 @@ def stub() -> str:
         if len(line) > WIDTH:
             line = "\n".join([f"from {room} import (", *(f"    {name}," for name in names), ")"])
         lines.append(line)
-    public = [f'    "{name}",' for name in sorted(agt.__all__)]
+    constants_first = sorted(package.__all__, key=lambda name: (not name.isupper(), name))
+    public = [f'    "{name}",' for name in constants_first]
     return "\n".join([*lines, "", "__version__: str", "", "__all__ = [", *public, "]", ""])
 
 
 if __name__ == "__main__":
-    STUB.write_text(stub(), encoding="utf-8")
+    for package in (asyncgpu_tutor, simgpu):
+        Path(str(package.__file__)).with_suffix(".pyi").write_text(stub(package), encoding="utf-8")

@@ -6,10 +6,12 @@ import inspect
 import pickle
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import asyncgpu_tutor as agt
+import simgpu
 from asyncgpu_tutor.devices.protocol import Device
 from tests.tools import ROOT, page, python, tool
 
@@ -27,18 +29,19 @@ def test_completion_shows_the_public_names_and_nothing_else() -> None:
         _ = agt.zipp  # type: ignore[attr-defined]
 
 
-def test_type_checkers_are_told_where_each_name_is_loaded_from() -> None:
-    stub = page("asyncgpu_tutor/__init__.pyi")
-    assert stub == tool("stub").stub(), "python tools/stub.py writes it again"
+@pytest.mark.parametrize("package", [agt, simgpu])
+def test_type_checkers_are_told_where_each_name_is_loaded_from(package: Any) -> None:
+    stub = page(f"{package.__name__}/__init__.pyi")
+    assert stub == tool("stub").stub(package), "python tools/stub.py writes it again"
     told = {
         alias.asname or alias.name: (f"{node.module}", alias.name)
         for node in ast.parse(stub).body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    assert sorted(told) == PUBLIC
+    assert sorted(told) == sorted(package.__all__)
     for name, (module, attribute) in told.items():
-        assert getattr(agt, name) is getattr(importlib.import_module(module), attribute)
+        assert getattr(package, name) is getattr(importlib.import_module(module), attribute)
 
 
 def test_every_way_to_import_gives_the_same() -> None:

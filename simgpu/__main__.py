@@ -37,13 +37,10 @@ def command_line() -> None:
     judge.add_argument("--baseline", type=Path, help="by default the kernel's file beside the spec")
     judge.add_argument("--seed", type=int, help="of an earlier verdict, to judge the same again")
     for command, seconds, megabytes in ((check, 300, 4096), (judge, 60, 1024)):
-        command.add_argument(
-            "--seconds", type=float, default=seconds, help=f"limit of time ({seconds})"
-        )
-        command.add_argument(
-            "--megabytes", type=int, default=megabytes, help=f"of memory ({megabytes})"
-        )
-        command.add_argument("--json", action="store_true", help="print JSON")
+        add = command.add_argument
+        add("--seconds", type=float, default=seconds, help=f"limit of time ({seconds})")
+        add("--megabytes", type=int, default=megabytes, help=f"of memory ({megabytes})")
+        add("--json", action="store_true", help="print JSON")
     asked = parser.parse_args()
     try:
         code, said, report = _run(asked)

@@ -18,6 +18,7 @@ from simgpu.launches import LoadedKernel
 from simgpu.memory import Memory
 from simgpu.stream import Stream
 
+Lengths = int | tuple[int, ...]
 _current: list[Device] = []
 
 
@@ -48,10 +49,7 @@ class Array:
 
     @classmethod
     def empty(
-        cls,
-        shape: int | tuple[int, ...],
-        dtype: DTypeLike = np.float64,
-        device: Device | None = None,
+        cls, shape: Lengths, dtype: DTypeLike = np.float64, device: Device | None = None
     ) -> Array:
         """A new array. To read what nobody has written is an error."""
         device, kind = device or device_in_use(), np.dtype(dtype)
@@ -62,10 +60,7 @@ class Array:
 
     @classmethod
     def zeros(
-        cls,
-        shape: int | tuple[int, ...],
-        dtype: DTypeLike = np.float64,
-        device: Device | None = None,
+        cls, shape: Lengths, dtype: DTypeLike = np.float64, device: Device | None = None
     ) -> Array:
         """A new array of zeros."""
         array = cls.empty(shape, dtype, device)
@@ -129,8 +124,8 @@ class RawKernel:
 
     def __call__(
         self,
-        grid: int | tuple[int, ...],
-        block: int | tuple[int, ...],
+        grid: Lengths,
+        block: Lengths,
         args: Sequence[object],
         *,
         shared_mem: int = 0,
@@ -149,7 +144,7 @@ class RawKernel:
                 check_byte_order(arg.dtype, repr(arg))
         values = [arg.memory if isinstance(arg, Array) else arg for arg in args]
         queue = stream or device.default_stream
-        shape = (_dim3(grid), _dim3(block))
+        shape = _dim3(grid), _dim3(block)
         check_shape(self.name, *shape, shared_mem)
         device.launch(self.function(device), *shape, values, shared_mem, queue)
 
@@ -161,6 +156,6 @@ class RawKernel:
         return loaded
 
 
-def _dim3(size: int | tuple[int, ...]) -> LaunchDim:
+def _dim3(size: Lengths) -> LaunchDim:
     given = tuple(size) if isinstance(size, tuple | list) else (size,)
     return cast(LaunchDim, (*given, 1, 1, 1)[: max(3, len(given))])  # `check_shape` refuses more

@@ -24,10 +24,11 @@ from simgpu.errors import (
 from simgpu.gpus import find_spec
 from simgpu.graph import Replay
 from simgpu.launches import KernelLaunch, Launched, LoadedKernel
+from simgpu.links import peer_copy
 from simgpu.machine import Machine, Wake, exclusive
 from simgpu.memory import Heap, Memory
-from simgpu.order import BufferAccess, Clock
-from simgpu.pieces import EnginePiece, HostUse
+from simgpu.order import BufferAccess, Clock, HostUse
+from simgpu.pieces import EnginePiece
 from simgpu.queues import Command, EngineEvent, ResourceDemand
 from simgpu.remembered import LAUNCHES
 from simgpu.sampled_reference import LARGE, Reference, StandIn
@@ -287,8 +288,9 @@ class Device:
         if origin.machine is not to.machine:
             text = "are not in one simulated machine, so nothing links them"
             raise DeviceMismatchError(f"{origin.name} and {to.name} {text}")
-        way = self.machine.wiring, (origin.ordinal, to.ordinal)
-        self.enqueue(pieces.peer_copy_piece(self.spec, *way, target, source, nbytes), stream)
+        work = peer_copy(self.machine.wiring, origin.ordinal, to.ordinal, nbytes)
+        detail = {"bytes": nbytes, "from": origin.ordinal, "to": to.ordinal}
+        self.enqueue(pieces.peer_copy_piece(self.spec, work, target, source, **detail), stream)
 
     def get_function(
         self, source: str, name: str, reference: Reference | None = None, contract: bool = False
@@ -397,10 +399,7 @@ class Device:
         """The entry of a queue for a piece of work; `turn` counts how often it has come round."""
         kind, name, target, access = piece.kind, piece.name, cause.stream, cause.access
         log = self.recorder
-        draft: Any = None
-        if log is not None and not cause.behind:
-            draft = cause.draft(log, piece)
-
+        draft: Any = None if log is None or cause.behind else cause.draft(log, piece)
         delay, stretch = (0.0, 1.0) if self.adversary is None else self.adversary.whim()
         found: dict[str, object] = {"turn": turn} if turn else {}
         fills = [array for array, _, writes, _ in uses if writes] if uses else []
@@ -463,17 +462,16 @@ class Device:
         resource = kind if kind in ("h2d", "d2h", "peer") else "compute"
         gap = self.spec.graph_node_us if cause.in_graph else None
         show = partial(self.machine.fill, access, before, fills) if fills else None
-        return Command(
-            resource, cause.ready + delay, cause.op, start, end, skipped, in_vain, show, gap=gap
-        )
+        calls = start, end, skipped, in_vain, show
+        return Command(resource, cause.ready + delay, cause.op, *calls, gap=gap)
 
     def _touch(
-        self, piece: EnginePiece, shared: Sequence[HostUse], access: BufferAccess, now: Clock
+        self, piece: EnginePiece, shared: list[HostUse], access: BufferAccess, now: Clock
     ) -> None:
         """Note what it reads and writes; what is refused has touched nothing, so the host's comes first."""
         try:
             for use in shared:
-                self.machine.host_history.touch(*use, access, now)
+                self.machine.host_history.touch(use, access, now)
             for memory in piece.reads:
                 memory.history.read(memory.cells, access, now)
             for number, memory in enumerate(piece.writes):

@@ -214,9 +214,8 @@ class KernelLaunch:
         execute = partial(interruptible, self._execute)
         if function.remembered is None or code.follows or late:
             return self.finish(found, *execute())
-        most = (
-            self.device.step_budget
-        )  # what may take so many steps may be too much for a smaller one
+        # What may take so many steps may be too much for a smaller budget.
+        most = self.device.step_budget
         kind = (function.identity, self.grid, self.block, self.shared_mem, most)
         variables = function.program.variables.values()
         done = function.remembered.run(kind, self.values, variables, execute)

@@ -298,8 +298,13 @@ class Machine:
         passes = self.engine.run_to(*[w.event for w in waiters])
         if passes or looks != self.engine.looks:
             self._patient_since = None
-        if not passes and self.engine.paused:
-            self._be_patient()
+        if not passes and self.engine.paused:  # only the host could help, which may do so later
+            now = time.monotonic()
+            if self.answering or self._patient_since is None:
+                self._patient_since = now
+            elif now - self._patient_since > self.patience_s:
+                self._patient_since = None
+                self.engine.give_up()
             return
         if not passes:
             self._waiters = []
@@ -307,15 +312,6 @@ class Machine:
                 waiter.wake(DeviceError("the simulated device waits for what can never happen"))
             return
         self.wake()
-
-    def _be_patient(self) -> None:
-        """A kernel waits, and only the host could help it, which may do so later."""
-        now = time.monotonic()
-        if self.answering or self._patient_since is None:
-            self._patient_since = now
-        elif now - self._patient_since > self.patience_s:
-            self._patient_since = None
-            self.engine.give_up()
 
     @exclusive
     def wake(self) -> None:

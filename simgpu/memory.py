@@ -72,10 +72,14 @@ class Heap:
         """Allocate bytes, for which `make` makes what stands; `OutOfMemoryError` if they do not fit."""
         size = max(-(-nbytes // ALIGNMENT), 1) * ALIGNMENT
         if self.used + size > self.capacity:
+            largest = max(self.alive(), key=lambda memory: memory.nbytes, default=None)
+            which = (
+                f" (the largest is {largest.name!r}, {largest.nbytes:,} bytes)" if largest else ""
+            )
             raise OutOfMemoryError(
                 f"out of memory on the simulated device: {nbytes:,} bytes for {name!r} do not fit, "
                 f"{self.capacity - self.used:,} of {self.capacity:,} are free. "
-                f"Drop arrays that are no longer needed{self._largest()}, or work in smaller batches."
+                f"Drop arrays that are no longer needed{which}, or work in smaller batches."
             )
         try:
             memory = make(GlobalMemory(nbytes, name), self._next)
@@ -94,12 +98,6 @@ class Heap:
         if self._report_leaks:
             memory.origin = _origin()
         return memory
-
-    def _largest(self) -> str:
-        largest = max(self.alive(), key=lambda memory: memory.nbytes, default=None)
-        if largest is None:
-            return ""
-        return f" (the largest is {largest.name!r}, {largest.nbytes:,} bytes)"
 
     def find(self, address: int) -> GlobalMemory | None:
         """The memory at an address, if some is still there."""

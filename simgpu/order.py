@@ -33,6 +33,9 @@ from simgpu.cuda_c import GlobalMemory
 from simgpu.errors import HostBufferError, StreamRaceError
 
 _Key = tuple[int, int]  # device, stream
+# Bytes of the host that a piece of work touches: the name of the memory, whether they are written, and
+# whether the host leaves them alone meanwhile, and does not talk to a kernel by them.
+HostUse = tuple[HostBytes, str, bool, bool]
 
 
 class Clock:
@@ -183,16 +186,9 @@ class HostHistory:
     def __init__(self) -> None:
         self._uses: list[_HostUse] = []
 
-    def touch(
-        self,
-        array: HostBytes,
-        name: str,
-        writes: bool,
-        alone: bool,
-        access: BufferAccess,
-        now: Clock,
-    ) -> None:
+    def touch(self, used: HostUse, access: BufferAccess, now: Clock) -> None:
         """Note that a device reads or writes a contiguous array; `StreamRaceError` as for a `History`."""
+        array, name, writes, alone = used
         # A slice is gone after its statement, so we hold on to the array that owns the bytes.
         owner = array
         while isinstance(owner.base, np.ndarray):
@@ -202,7 +198,8 @@ class HostHistory:
         self._uses = [other for other in self._uses if other.owner() is not None]
         for other in self._uses:
             apart = use.stop <= other.start or other.stop <= use.start
-            if apart or not (writes or other.writes) or _ordered(other.access, access, now):
+            ordered = now.covers(other.access) or other.access.agrees(access)
+            if apart or not (writes or other.writes) or ordered:
                 continue
             did, does = ("writes" if u.writes else "reads" for u in (other, use))
             raise _race(f"the host array of {name!r}", other.access, did, access, does)
@@ -226,10 +223,6 @@ class HostHistory:
         """All this work is complete, and whatever comes from now on is behind it."""
         if self._uses:
             self._uses = [use for use in self._uses if not seen.covers(use.access)]
-
-
-def _ordered(first: BufferAccess, second: BufferAccess, now: Clock) -> bool:
-    return now.covers(first) or first.agrees(second)
 
 
 def _race(

@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
 
-from simgpu import links
 from simgpu.common import HostBytes
 from simgpu.errors import DeviceError, DeviceMismatchError
-from simgpu.links import Wiring
 from simgpu.memory import Memory
 from simgpu.order import Tells
 from simgpu.queues import ResourceDemand
@@ -20,11 +18,6 @@ from simgpu.spec import DeviceSpec
 from simgpu.times import copy_time
 
 Copying = Literal["memset", "h2d", "d2h", "d2d"]
-
-
-# Bytes of the host that a piece of work touches: the name of the memory, whether they are written, and
-# whether the host leaves them alone meanwhile, and does not talk to a kernel by them.
-HostUse: TypeAlias = tuple[HostBytes, str, bool, bool]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -148,25 +141,18 @@ def device_copy(spec: DeviceSpec, target: object, source: object, nbytes: int) -
 
 
 def peer_copy_piece(
-    spec: DeviceSpec,
-    wiring: Wiring,
-    ends: tuple[int, int],
-    target: object,
-    source: object,
-    nbytes: int,
+    spec: DeviceSpec, work: ResourceDemand, target: object, source: object, **detail: int
 ) -> EnginePiece:
-    """Copy to the memory of another device; `ends` are the numbers of the source's and the target's."""
+    """Copy to the memory of another device, over links that do this work; `detail` has the `bytes`."""
     to, origin = as_memory(target), as_memory(source)
-    work = links.peer_copy(wiring, *ends, nbytes)
 
     def begin(_: dict[str, object]) -> ResourceDemand:
-        _written(to, nbytes)
-        to.cells.take(origin.cells, nbytes)
+        _written(to, detail["bytes"])
+        to.cells.take(origin.cells, detail["bytes"])
         return work
 
-    detail: dict[str, object] = {"bytes": nbytes, "from": ends[0], "to": ends[1]}
     # As for a copy within the device, the spec has no constant for this call.
-    return EnginePiece("peer", "peer copy", spec.call_h2d_us, begin, [to], [origin], detail)
+    return EnginePiece("peer", "peer copy", spec.call_h2d_us, begin, [to], [origin], {**detail})
 
 
 def decision(

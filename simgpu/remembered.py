@@ -64,10 +64,9 @@ class Remembered:
         """
         # The same memory given twice is not the same as two that hold the same.
         places = {id(v): v for v in (*values, *variables) if isinstance(v, GlobalMemory)}
-        memories = list(places.values())
-        order = dict(zip(places, range(len(places)), strict=True))
+        memories, order = list(places.values()), [*places]
         given: list[Hashable] = [
-            order[id(v)]
+            order.index(id(v))
             if isinstance(v, GlobalMemory)
             else v is not None and (v.dtype.char, v.tobytes())
             for v in values

@@ -34,6 +34,7 @@ from simgpu.errors import DeadlockError, ReferenceMismatchError
 
 Reference = Callable[..., Any]
 Values = Sequence[GlobalMemory | np.generic | None]
+_Outputs = Sequence[tuple[KernelParameter, GlobalMemory]]
 
 # Work from which on the reference stands in, in instructions of single threads; each thread counts FIXED more
 # for what the interpreter spends on it before its first instruction. It does some 2e9 of these in a second.
@@ -47,12 +48,6 @@ SMALLEST = 2 * _WORTH  # blocks: a sample has two at least
 # How far a value of the reference may be off, as a part of the largest that was compared, by bytes of a
 # floating-point number. Sums are added up in another order. Integers have to be equal.
 TOLERANCE = {2: 1e-2, 4: 1e-4, 8: 1e-9}
-
-
-def sampled_work(counts: cuda_c.Counts, blocks: int) -> float:
-    """The cost of a launch of `blocks` blocks for the interpreter, estimated from a sample of them."""
-    one = counts.threads * FIXED + counts.warp_instructions * 32
-    return one * blocks / counts.blocks
 
 
 @dataclass(frozen=True)
@@ -80,55 +75,43 @@ class StandIn:
         count = max(2, min(SAMPLED_BLOCKS, SAMPLED_THREADS // math.prod(block)))
         if blocks < _WORTH * count:
             return None
-        outputs = [
-            (parameter, value)
-            for parameter, value in zip(parameters, values, strict=True)
-            if isinstance(value, GlobalMemory) and not parameter.const
-        ]
+        pairs = zip(parameters, values, strict=True)
+        outputs = [(p, v) for p, v in pairs if isinstance(v, GlobalMemory) and not p.const]
         known = all(parameter.dtype is not None for parameter in parameters)
         apart = len({id(memory) for _, memory in outputs}) == len(outputs)
         if not known or not apart:
             return None
         copies = {id(memory): memory.copy() for _, memory in outputs}
         given = [copies.get(id(v), v) if isinstance(v, GlobalMemory) else v for v in values]
+        launch, more = (self.signature.name, grid, block, given), {"dynamic_shared": shared_mem}
         try:
-            name, sample = self.signature.name, _sample(blocks, count)
-            tried = self.program.begin(
-                name, grid, block, given, dynamic_shared=shared_mem, sample=sample
-            ).finish()
+            tried = self.program.begin(*launch, **more, sample=_sample(blocks, count)).finish()
         except DeadlockError:
             return None  # because some may wait for blocks that are not in the sample
+        counts = tried.counts
+        work = (counts.threads * FIXED + counts.warp_instructions * 32) * blocks / counts.blocks
         # Blocks that meet in an atomic need each other; and all are to print.
-        alone = not tried.counts.atomics and not tried.printed
-        if not alone or sampled_work(tried.counts, blocks) <= self.above:
+        if counts.atomics or tried.printed or work <= self.above:
             return None
-        found = self._call(values, outputs)
-        compared = sum(
-            self._compare(parameter, copies[id(memory)], new)
-            for (parameter, memory), new in zip(outputs, found, strict=True)
-        )
-        # The sample has written nothing, so that nothing speaks for the reference.
-        if not compared:
+        found = [*zip(outputs, self._call(values, outputs), strict=True)]
+        # If the sample has written nothing, nothing speaks for the reference.
+        if not sum(self._compare(p, copies[id(memory)], new) for (p, memory), new in found):
             return None
-        for (_, memory), new in zip(outputs, found, strict=True):
+        for (_, memory), new in found:
             memory.data[: new.nbytes] = new.view(np.uint8)
             memory.mark_written()
-        counts = _extrapolated(tried.counts, blocks, values, outputs)
+        counts = _extrapolated(counts, blocks, values, outputs)
         how = (
             f"by its NumPy reference, which agrees with the {count} of {blocks} blocks that were "
             "interpreted; counts are extrapolated from them"
         )
         return LaunchResult(counts, ""), how
 
-    def _call(
-        self, values: Values, outputs: Sequence[tuple[KernelParameter, GlobalMemory]]
-    ) -> list[NDArray[Any]]:
+    def _call(self, values: Values, outputs: _Outputs) -> list[NDArray[Any]]:
         """The reference's outputs, flat, in the types of the kernel's."""
         name = self.signature.name
-        given = [
-            _view(v, parameter) if isinstance(v, GlobalMemory) else v and v.item()
-            for parameter, v in zip(self.signature.parameters, values, strict=True)
-        ]
+        pairs = zip(values, self.signature.parameters, strict=True)
+        given = [_view(v, p) if isinstance(v, GlobalMemory) else v and v.item() for v, p in pairs]
         try:
             with np.errstate(all="ignore"):
                 returned = self.reference(*given)
@@ -146,10 +129,7 @@ class StandIn:
                 f"the reference of kernel '{name}' returned {len(several)} arrays, and the kernel may "
                 f"write to {len(outputs)} ({wanted}): return one for each, in their order"
             )
-        return [
-            self._output(parameter, memory, array)
-            for (parameter, memory), array in zip(outputs, several, strict=True)
-        ]
+        return [self._output(*of, array) for of, array in zip(outputs, several, strict=True)]
 
     def _output(self, parameter: KernelParameter, memory: GlobalMemory, given: Any) -> NDArray[Any]:
         name, array = self.signature.name, np.asarray(given)
@@ -202,10 +182,7 @@ def _view(memory: GlobalMemory, parameter: KernelParameter) -> NDArray[Any]:
 
 
 def _extrapolated(
-    counts: cuda_c.Counts,
-    blocks: int,
-    values: Values,
-    outputs: Sequence[tuple[KernelParameter, GlobalMemory]],
+    counts: cuda_c.Counts, blocks: int, values: Values, outputs: _Outputs
 ) -> cuda_c.Counts:
     """Of all blocks, when those of the sample are like the others."""
     factor = blocks / counts.blocks

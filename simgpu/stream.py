@@ -98,12 +98,10 @@ class Stream:
     @exclusive
     def record(self) -> Event:
         """An event behind all work enqueued so far."""
-        op = self._event_call("record", stream=self.number)
-        if self.blocking or self is self.device.default_stream:
-            self._join()
-        return self._marked(op)
+        self._event_call("record", stream=self.number)
+        return self.mark()
 
-    def _event_call(self, name: str, **detail: object) -> int | None:
+    def _event_call(self, name: str, **detail: object) -> None:
         """The host pays for an event. Those of a submission are no calls that the program has made."""
         device = self.device
         op, _ = device.caller.group()
@@ -111,32 +109,28 @@ class Stream:
             device.call(name, device.spec.call_event_us, **detail)
         else:
             device.pay(op, device.spec.call_event_us)
-        return op
 
     def mark(self) -> Event:
         """As `record`, where it costs the host nothing: in a graph."""
         if self.blocking or self is self.device.default_stream:
             self._join()
-        return self._marked(self.device.caller.group()[0])
+        return self._marked()
 
-    def _marked(self, op: int | None) -> Event:
-        before, heads = self.clock.copy(), self._heads()
+    def _marked(self) -> Event:
+        before, heads, (op, _) = self.clock.copy(), self._heads(), self.device.caller.group()
         event = self.event_type(self.device, EngineEvent(), before, heads, self.number)
         self.submit(Command("none", self.machine.host, op, records=event.state))
         return event
 
     def _join(self) -> None:
-        """Come behind all that the null stream holds; if this is that one, behind all blocking streams.
+        """As a blocking stream, come behind the null stream; as that one, behind all blocking streams.
 
         (CUDA Runtime API, "Stream synchronization behavior", legacy default stream.)
         """
-        if self is self.device.default_stream:
-            others = self.device.blocking_streams
-        else:
-            others = [self.device.default_stream] if self.blocking else ()
-        for other in others:
+        null = self.device.default_stream
+        for other in self.device.blocking_streams if self is null else [null]:
             if not self.clock.follows(other.clock):
-                self.follow(other._marked(self.device.caller.group()[0]))
+                self.follow(other._marked())
 
     def _heads(self) -> tuple[int, ...]:
         log = self.device.recorder

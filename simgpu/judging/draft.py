@@ -53,12 +53,8 @@ def _spec(text: str, kernel: str) -> str:
     inputs = ", ".join(name for name, code in codes.items() if code[:6] != "Output")
     outputs = ", ".join(f'"{name}": ...' for name in written)
     given = {"kernel": kernel, "stem": re.sub(r"\W+", "_", kernel).strip("_"), "lines": lines}
-    return _SPEC.format(
-        **given,
-        inputs=inputs,
-        outputs=outputs,
-        shape=_SHAPES[axes].replace("1000", "1000" if power == 1 else "100"),
-    )
+    shape = _SHAPES[axes].replace("1000", "1000" if power == 1 else "100")
+    return _SPEC.format(**given, inputs=inputs, outputs=outputs, shape=shape)
 
 
 def _value(parameter: KernelParameter, count: str, fills: bool) -> str:

@@ -94,15 +94,9 @@ def told_in_a_line(text: str) -> str:
 
 
 def _verdict(verdict: str, kind: str | None, sentence: str, **more: Any) -> dict[str, Any]:
-    always: dict[str, Any] = {"n": None, "line": None, "sizes": [], "left_out": {}, "measured": {}}
-    always |= {"baseline": None, "speedup": None}
-    return {
-        "verdict": verdict,
-        "kind": kind,
-        "sentence": told_in_a_line(sentence),
-        **always,
-        **more,
-    }
+    told: dict[str, Any] = {"verdict": verdict, "kind": kind, "sentence": told_in_a_line(sentence)}
+    told |= {"n": None, "line": None, "sizes": [], "left_out": {}, "measured": {}}
+    return {**told, "baseline": None, "speedup": None, **more}
 
 
 def judge_stdin() -> None:

@@ -69,8 +69,9 @@ class Watched:
         site = self.site
         if site is None or site.thread is None or site.block is None:
             return []
-        first = _number_of_site(site.block, self.grid) * self.block_threads
-        first += _number_of_site(site.thread, self.block)
+        places = (site.block, self.grid), (site.thread, self.block)
+        block, own = (at[0] + size[0] * (at[1] + size[1] * at[2]) for at, size in places)
+        first = block * self.block_threads + own
         found = [first]
         for step in reversed(self.steps):
             if step.array == site.array:
@@ -84,10 +85,9 @@ class Watched:
         """Run the launch on these arguments, and note what its threads do."""
         program = compile_source(self.source)
         limits = InterpreterLimits(watcher=self._note)
+        launch = self.kernel, self.grid, self.block, args
         try:
-            program.begin(
-                self.kernel, self.grid, self.block, args, dynamic_shared=shared_mem, limits=limits
-            ).finish()
+            program.begin(*launch, dynamic_shared=shared_mem, limits=limits).finish()
         except KernelFault as fault:
             self.fault, self.site = fault, fault.site
 
@@ -113,7 +113,3 @@ def memory_of(array: NDArray[Any], name: str) -> GlobalMemory:
     memory.data[:] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     memory.mark_written()
     return memory
-
-
-def _number_of_site(place: LaunchDim, size: LaunchDim) -> int:
-    return place[0] + size[0] * (place[1] + size[1] * place[2])

@@ -116,9 +116,8 @@ def _played(spec: DeviceSpec, counts: Counts, costs: Costs, tally: _Noted) -> Bl
     points, on = np.array([n[0] for n in notes]), np.array([n[1][mine] for n in notes])
     # What each piece costs each warp: rounds of loads, and clocks.
     rows = [(c.rounds, c.latency, c.busy, SHARED * c.near / c.room) for c in costs.charges]
-    rounds, latency, busy, near = (
-        np.where(points < 0, 0.0, np.array(rows)[points].T)[..., None] * on
-    )
+    each = np.where(points < 0, 0.0, np.array(rows)[points].T)
+    rounds, latency, busy, near = each[..., None] * on
     waited, meets = (np.flatnonzero(points == kind) for kind in (_WAITED, _MET))
     for k in waited:
         rounds[k] += notes[k][2][0][mine]
@@ -153,9 +152,8 @@ def _played(spec: DeviceSpec, counts: Counts, costs: Costs, tally: _Noted) -> Bl
         for w in np.flatnonzero(on[k] & np.isfinite(since)):
             trip = np.interp((since[w], since[w] + TRIP), progress[:, w], at[:, w])
             flights[w].append((float(trip[0]), float(trip[1])))
-    return BlockTimeline(
-        whole / mhz, [_bars(spent[..., w], begin / mhz) for w in range(warps)], flights
-    )
+    bars = [_bars(spent[..., w], begin / mhz) for w in range(warps)]
+    return BlockTimeline(whole / mhz, bars, flights)
 
 
 def _met(spent: NDArray[Any], on: NDArray[Any], meets: NDArray[Any]) -> float:

@@ -24,32 +24,22 @@ def render_columns(spec: DeviceSpec, kernels: Sequence[KernelReport], width: int
         return f"{head}\n\nNo kernel ran."
     rows = [(name, [cell(kernel) for kernel in kernels]) for name, cell in _rows(kernels)]
     label = max(len(name) for name, _ in rows)
-    parts = [head]
-    first = 0
-    while first < len(kernels):
-        columns, used = [first], label + 2 + _size(rows, first)
-        while columns[-1] + 1 < len(kernels):
-            used += 2 + _size(rows, columns[-1] + 1)
-            if used > width:
-                break
-            columns.append(columns[-1] + 1)
-        parts.append(_part(rows, label, columns))
-        first = columns[-1] + 1
+    sizes = [max(len(cells[k]) for _, cells in rows) for k in range(len(kernels))]
+    parts, first = [head], 0
+    while first < len(sizes):
+        end, used = first + 1, label + 2 + sizes[first]
+        while end < len(sizes) and (used := used + 2 + sizes[end]) <= width:
+            end += 1
+        part = slice(first, end)
+        lines = [_line(name.ljust(label), cells[part], sizes[part]) for name, cells in rows]
+        lines.insert(1, "  ".join("-" * size for size in (label, *sizes[part])))
+        parts.append("\n".join(lines))
+        first = end
     return "\n\n".join(parts)
 
 
-def _size(rows: Sequence[tuple[str, list[str]]], column: int) -> int:
-    return max(len(cells[column]) for _, cells in rows)
-
-
-def _part(rows: Sequence[tuple[str, list[str]]], label: int, columns: Sequence[int]) -> str:
-    sizes = [_size(rows, column) for column in columns]
-    lines: list[str] = []
-    for name, cells in rows:
-        given = [cells[c].rjust(size) for c, size in zip(columns, sizes, strict=True)]
-        lines.append("  ".join([name.ljust(label), *given]).rstrip())
-    lines.insert(1, "  ".join(["-" * label, *("-" * size for size in sizes)]))
-    return "\n".join(lines)
+def _line(name: str, cells: Sequence[str], sizes: Sequence[int]) -> str:
+    return "  ".join([name, *map(str.rjust, cells, sizes)]).rstrip()
 
 
 def _rows(kernels: Sequence[KernelReport]) -> list[tuple[str, ColumnCell]]:
@@ -136,22 +126,18 @@ def annotate(name: str, source: str, launches: int, counts: Counts) -> str:
         columns += [("shared", _spell_number("shared_requests")), ("conflicts", _conflicts)]
     if counts.divergent_branches:
         columns.append(("divergent", _spell_number("divergent_branches")))
-    rows = [
-        [cell(counts.lines[n]) if n in counts.lines else "" for _, cell in columns]
-        for n in range(1, len(lines) + 1)
-    ]
-    sizes = [
-        max(len(title), *(len(row[i]) for row in rows)) for i, (title, _) in enumerate(columns)
-    ]
+    rows = [[title for title, _ in columns]]
+    for n in range(1, len(lines) + 1):
+        line = counts.lines.get(n)
+        rows.append(["" if line is None else cell(line) for _, cell in columns])
+    sizes = [max(map(len, column)) for column in zip(*rows, strict=True)]
     number = len(str(len(lines)))
     times = "1 launch" if launches == 1 else f"{launches} launches"
     did = f"{counts.warp_instructions:,} warp instructions, {counts.flops:,} FLOP"
     said = [f"{name}, {times}, {did}"]
-    head = "  ".join(title.rjust(size) for (title, _), size in zip(columns, sizes, strict=True))
-    said.append(f"{head}  {'':{number}} |")
-    for n, (row, text) in enumerate(zip(rows, lines, strict=True), start=1):
-        cells = "  ".join(cell.rjust(size) for cell, size in zip(row, sizes, strict=True))
-        said.append(f"{cells}  {n:{number}} | {text}".rstrip())
+    for n, (row, text) in enumerate(zip(rows, ["", *lines], strict=True)):
+        cells = "  ".join(map(str.rjust, row, sizes))
+        said.append(f"{cells}  {n or '':{number}} | {text}".rstrip())
     while said[-1].endswith("|"):  # the source ended with empty lines
         said.pop()
     return "\n".join(said)

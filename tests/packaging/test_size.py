@@ -19,10 +19,10 @@ from tests.tools import PACKAGES, ROOT
 WHOLE = {
     "asyncgpu_tutor": 23_800,
     "asyncgpu_course": 11_950,
-    "simgpu": 29_090,
+    "simgpu": 28_700,
     "tests": 35_795,
     "course": 47_150,
-    "tools": 7_861,
+    "tools": 7_864,
     "benchmarks": 9_020,
 }
 JAVASCRIPT = 700
@@ -43,16 +43,16 @@ ROOMS = {
     "asyncgpu_tutor/run": 2_195,
     "asyncgpu_tutor/serving": 1_170,
     "asyncgpu_tutor/traces": 6_140,
-    "simgpu/cuda_c": 22_510,
+    "simgpu/cuda_c": 22_400,
     "simgpu/cuda_c/compile": 9_850,
-    "simgpu/cuda_c/cost": 2_385,
-    "simgpu/cuda_c/lockstep": 1_040,
-    "simgpu/cuda_c/memory": 3_790,
+    "simgpu/cuda_c/cost": 2_290,
+    "simgpu/cuda_c/lockstep": 1_025,
+    "simgpu/cuda_c/memory": 3_700,
     "simgpu/cuda_c/run": 1_060,
     "simgpu/cuda_c/syntax": 2_810,
     "simgpu/cuda_c/text": 1_350,
-    "simgpu/judging": 890,
-    "simgpu/report": 660,
+    "simgpu/judging": 885,
+    "simgpu/report": 632,
 }
 
 

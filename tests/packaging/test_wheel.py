@@ -49,7 +49,7 @@ def test_wheel_holds_what_the_checkout_holds_and_nothing_else(wheel: Path) -> No
     left_out = ("asyncgpu_tutor-", *progress)
     assert {name for name in names if not name.startswith(left_out)} == expected
     assert {"asyncgpu_course/py.typed", "asyncgpu_tutor/py.typed", "simgpu/py.typed"} <= names
-    assert "asyncgpu_tutor/kernels/sgemm_naive.py" in names
+    assert "asyncgpu_tutor/kernels/sgemm_naive.cu" in names
     assert any(name.startswith("asyncgpu_tutor/data/") for name in names)
     assert any(name.endswith("/licenses/LICENSE") for name in names)
 

@@ -75,10 +75,8 @@ def check(name: str, answer: object) -> Outcome:
         if score is not None:
             record.best = min(score, record.best or score)
             took = f" Yours takes **{score:.0f} µs**; your best so far is {record.best:.0f} µs."
-    return Outcome(
-        "accepted",
-        f"**Right.** *{exercise.title}* is solved.{took} {answers.explanation(exercise)}",
-    )
+    right = f"**Right.** *{exercise.title}* is solved.{took}"
+    return Outcome("accepted", f"{right} {answers.explanation(exercise)}")
 
 
 def hint(name: str) -> OutcomeWords:

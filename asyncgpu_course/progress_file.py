@@ -132,12 +132,10 @@ def _changed(found: Records, before: Records, after: Records) -> Records:
         old, there = before.get(name, ExerciseRecord()), result.get(name, ExerciseRecord())
         if new != before.get(name):
             times = [best for best in (new.best, there.best) if best is not None]
-            result[name] = ExerciseRecord(
-                max(there.attempts + new.attempts - old.attempts, 0),
-                max(there.hints + new.hints - old.hints, 0),
-                new.solved or there.solved,
-                min(times, default=None),
-            )
+            attempts = max(there.attempts + new.attempts - old.attempts, 0)
+            hints = max(there.hints + new.hints - old.hints, 0)
+            solved, best = new.solved or there.solved, min(times, default=None)
+            result[name] = ExerciseRecord(attempts, hints, solved, best)
     return result
 
 

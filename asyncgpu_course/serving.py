@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from string import ascii_uppercase
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from asyncgpu_tutor.language import Slots
 
 _RECORDED = Path(__file__).with_name("serving_h200.json")
 _OF_LAYERS = {"gain_1", "qkv", "out", "gain_2", "wide", "narrow"}
+Row = Mapping[str, Any]
 _MOST_UNDER_WAY = 2  # steps, since a room has as many
 
 
@@ -69,20 +70,6 @@ class Visitor:
         elif len(self.text) == self.leaves:
             self.gone = True
         return token < 0
-
-
-class RoomStep(Protocol):
-    """One of the steps that a room takes in turn."""
-
-    def seat(self, slot: int, visitor: Visitor) -> None:
-        """Have somebody sit down as it begins."""
-
-    def start(self) -> None:
-        """Begin."""
-
-    def wait(self) -> list[int]:
-        """Wait for its end, and return a token for each seat; -1 - token is the last of a text."""
-        ...
 
 
 class SeatRoom:
@@ -248,6 +235,9 @@ class ClockStep:
         return self._tokens
 
 
+RoomStep = DeviceStep | ClockStep
+
+
 def token_of(visitor: Visitor, place: int) -> int:
     """What the clock's steps say at a place of a text: no two visitors are told the same."""
     return 1000 * visitor.number + place
@@ -277,15 +267,13 @@ def clock_room(visitors: Sequence[Visitor], slots: int, python: float = 0.0) -> 
 
 # ------------------------------------------------------------------ as recorded
 @cache
-def recorded() -> Mapping[str, Any]:
+def recorded() -> Row:
     """What ``benchmarks/serving_tokens.py`` found on an H200: ``about``, ``lengths`` and ``rows``."""
-    found: Mapping[str, Any] = json.loads(_RECORDED.read_text("utf-8"))
+    found: Row = json.loads(_RECORDED.read_text("utf-8"))
     return found
 
 
-def recorded_row(
-    slots: int, way: str, load: float | None = None, python: float = 0
-) -> Mapping[str, Any]:
+def recorded_row(slots: int, way: str, load: float | None = None, python: float = 0) -> Row:
     """One row of it."""
     rows = recorded()["rows"]
     wanted = {"seats": slots, "way": way, "load": load, "python_us": python}

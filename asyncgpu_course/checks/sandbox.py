@@ -126,10 +126,8 @@ def call(function: Callable[..., Any], *args: Any) -> Any:
     A coroutine is run to its end, in an event loop of its own. Lists are copies, as the caller needs its own.
     """
     if not callable(function):
-        raise Rejected(
-            f"a function is wanted here, and this is {brief(function)}: write it "
-            "with `def`, and hand it over without calling it"
-        )
+        complaint = f"a function is wanted here, and this is {brief(function)}: write it "
+        raise Rejected(complaint + "with `def`, and hand it over without calling it")
     given = [cast(Any, arg).copy() if isinstance(arg, list) else arg for arg in args]
     with told(), left_whole(*given, *(arg.spans for arg in given if isinstance(arg, agt.Trace))):
         result = function(*given)

@@ -140,10 +140,8 @@ def results(trace: agt.Trace, sizes: Sequence[int]) -> list[agt.types.Span]:
 def stretches(trace: agt.Trace, sizes: Sequence[int]) -> list[tuple[float, float]]:
     """For each operation, known by the size of its result, when it was submitted and when it was done."""
     begun = {span.id: span.start for span in trace if span.kind == "call"}
-    return [
-        (max(begun[i] for i in copy.after if i in begun), copy.end)
-        for copy in results(trace, sizes)
-    ]
+    copies = results(trace, sizes)
+    return [(max(begun[i] for i in copy.after if i in begun), copy.end) for copy in copies]
 
 
 def most_in_flight(trace: agt.Trace, sizes: Sequence[int]) -> int:

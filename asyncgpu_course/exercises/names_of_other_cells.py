@@ -14,12 +14,10 @@ def strays(answer: object) -> str:
 
     Functions, kernels and modules of other cells are no slip, and neither are constants, in capitals.
     """
-    used = {
-        name: function.__globals__[name]
-        for function in _functions(answer)
-        for name in _global_names(function.__code__)
-        if name in function.__globals__
-    }
+    asked = (
+        (f.__globals__, name) for f in _functions(answer) for name in _global_names(f.__code__)
+    )
+    used = {name: known[name] for known, name in asked if name in known}
     own = {name for name in used if not hasattr(builtins, name)}
     taken = (name for name in used.keys() - own if used[name] is not getattr(builtins, name))
     hidden = sorted(name for name in taken if name[:2] != "__")  # a class asks for `__name__`

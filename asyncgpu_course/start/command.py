@@ -66,10 +66,8 @@ def run_start(args: argparse.Namespace) -> int:
     if args.copy_only or args.update:
         return 0
     if find_spec("jupyterlab") is None:
-        raise UsageError(
-            f"JupyterLab is not installed here: {how_to_install('lab')}. Or open "
-            f"{folder / FIRST_PAGE} in an editor that runs notebooks"
-        )
+        complaint = f"JupyterLab is not installed here: {how_to_install('lab')}. Or open "
+        raise UsageError(f"{complaint}{folder / FIRST_PAGE} in an editor that runs notebooks")
     paths = [os.environ.get(CONFIG_PATH, ""), str(CONFIG)]
     os.environ[CONFIG_PATH] = os.pathsep.join(filter(None, paths))
     page = f"--LabApp.default_url=/lab/tree/{FIRST_PAGE}"

@@ -115,10 +115,4 @@ def test_a_device_and_the_clock_take_the_same_steps() -> None:
             assert sat[0] == sat[1]
             agt.synchronize()
             drawn = with_seats(trace, room)
-            assert sorted(s.name for s in drawn if s.detail.get("lane")) == [
-                "A",
-                "B",
-                "C",
-                "D",
-                "E",
-            ]
+            assert sorted(s.name for s in drawn if s.detail.get("lane")) == [*"ABCDE"]

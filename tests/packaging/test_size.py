@@ -27,17 +27,17 @@ WHOLE = {
 }
 JAVASCRIPT = 700
 ROOMS = {
-    "asyncgpu_course/checks": 1_885,
-    "asyncgpu_course/exercises": 7_720,
+    "asyncgpu_course/checks": 1_875,
+    "asyncgpu_course/exercises": 7_705,
     "asyncgpu_course/ladder": 220,
-    "asyncgpu_course/start": 220,
+    "asyncgpu_course/start": 215,
     "asyncgpu_tutor/arrays": 660,
     "asyncgpu_tutor/clusters": 1_230,
     "asyncgpu_tutor/commands": 1_545,
     "asyncgpu_tutor/data": 555,
     "asyncgpu_tutor/devices": 4_665,
     "asyncgpu_tutor/inspection": 955,
-    "asyncgpu_tutor/kernels": 1_140,
+    "asyncgpu_tutor/kernels": 1_080,
     "asyncgpu_tutor/language": 595,
     "asyncgpu_tutor/ops": 2_635,
     "asyncgpu_tutor/run": 2_195,

@@ -1,8 +1,4 @@
-"""Exercises of 11_the_gpu_decides: what each one checks.
-
-Answers are kernels, as their source, and a function of the host. Each kernel is run on a
-simulated device, which sees a race or an endless wait for what it is.
-"""
+"""Exercises of 11_the_gpu_decides: what each one checks, on a device that sees races and endless waits."""
 
 from __future__ import annotations
 

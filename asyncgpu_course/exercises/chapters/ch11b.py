@@ -1,8 +1,4 @@
-"""Exercises of 11b_without_a_barrier: what each one checks.
-
-Answers are functions of the host that end a loop, and kernels, as their source. Each kernel is run on a
-simulated device, which sees a race or an endless wait for what it is.
-"""
+"""Exercises of 11b_without_a_barrier: what each one checks."""
 
 from __future__ import annotations
 

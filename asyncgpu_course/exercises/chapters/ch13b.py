@@ -211,8 +211,6 @@ def _retry(mine: Any, _model: Any, _words: str, packets: int, *given: Any) -> No
 # ------------------------------------------------------------------ the challenge
 _TURNS = 50_000  # of loops, since the work for 20 pieces takes 30,000
 GOAL_US, WORK_US = 1000.0, 90.0  # the latter: for one piece from a quick host, at least
-
-
 PIECES = [(1, 1.0, ""), (5, _SLOW_US, ", and bytes that change when their packet is given back"),
           (20, 150.0, ""), (12, 50.0, "")]  # fmt: skip
 

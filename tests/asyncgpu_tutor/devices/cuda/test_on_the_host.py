@@ -52,13 +52,10 @@ def test_programs_compute_the_same_in_the_order_of_the_simulated_device(
 def test_each_wait_asks_for_what_is_waited_for_and_is_a_span(host: Any) -> None:
     stream = host.create_stream()
     event = stream.record()
+    name = f"stream {stream.number}"
     waits = [
         (host.synchronize, ("deviceSynchronize",), "synchronize device"),
-        (
-            stream.synchronize,
-            ("streamSynchronize", stream.ptr),
-            f"synchronize stream {stream.number}",
-        ),
+        (stream.synchronize, ("streamSynchronize", stream.ptr), f"synchronize {name}"),
         (event.synchronize, ("eventSynchronize", event.ptr), "synchronize event"),
     ]
     for wait, call, name in waits:
@@ -88,12 +85,8 @@ def test_an_event_is_done_once_it_is_passed_and_is_used_again(host: Any) -> None
     assert again.ptr == handle
     assert calls == [("eventRecord", handle, other.ptr)]
     assert again.stream is other
-    assert (other.cupy.priority, stream.cupy.priority, other.urgent, stream.urgent) == (
-        -5,
-        0,
-        True,
-        False,
-    )
+    assert (other.cupy.priority, stream.cupy.priority) == (-5, 0)
+    assert (other.urgent, stream.urgent) == (True, False)
     with pytest.raises(DeviceMismatchError, match="not a CUDA event"):
         stream.wait_event(SimDevice().default_stream.record())
 
@@ -198,12 +191,8 @@ async def test_after_a_fault_the_await_of_others_fails(
 
 def test_host_memory_is_pinned_as_the_driver_says(host: Any) -> None:
     pinned, plain = host.pinned((3, 4), np.dtype(np.float32)), np.zeros(12, np.float32)
-    assert [host.is_pinned(array) for array in (pinned, pinned[1], plain, plain[:0])] == [
-        True,
-        True,
-        False,
-        True,
-    ]
+    arrays = pinned, pinned[1], plain, plain[:0]
+    assert [host.is_pinned(array) for array in arrays] == [True, True, False, True]
     mapped = host.map_host(pinned, "m")
     assert (mapped.ptr, mapped.nbytes, mapped.name) == (pinned.ctypes.data, 48, "m")
     for other in (pinned[1], pinned.T, plain):

@@ -91,9 +91,8 @@ def report(times: dict[str, float]) -> None:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser()
-    parser.add_argument(
-        "--ranges", action="store_true", help="ranges only: for use under a profiler"
-    )
+    told = "ranges only: for use under a profiler"
+    parser.add_argument("--ranges", action="store_true", help=told)
     parser.add_argument("--device", default="cuda")
     only_ranges = parser.parse_args().ranges
     with agt.using(parser.parse_args().device):

@@ -351,9 +351,8 @@ def main(argv: Sequence[str] | None = None) -> Bench:
     parser.add_argument("--device", default="cuda", choices=["cuda", "sim"])
     parser.add_argument("--quick", action="store_true", help="a tiny model and few requests")
     parser.add_argument("--json", type=Path, metavar="FILE", help="else the numbers are printed")
-    parser.add_argument(
-        "--recording", type=Path, metavar="FOLDER", help="write traces of a few steps there"
-    )
+    told = "write traces of a few steps there"
+    parser.add_argument("--recording", type=Path, metavar="FOLDER", help=told)
     parser.add_argument("--context", type=int, default=128, help="tokens of a text at most")
     given = parser.parse_args(argv)
     device = agt.use(given.device)

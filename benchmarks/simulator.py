@@ -125,10 +125,8 @@ def with_engine() -> float:
 def main() -> None:
     """Measure and print."""
     processor = platform.processor() or platform.machine()
-    print(
-        f"{processor}, {os.cpu_count()} CPUs seen, load {os.getloadavg()[0]:.1f}; "
-        f"Python {platform.python_version()}, NumPy {np.__version__}"
-    )
+    print(f"{processor}, {os.cpu_count()} CPUs seen, load {os.getloadavg()[0]:.1f}; ", end="")
+    print(f"Python {platform.python_version()}, NumPy {np.__version__}")
     first = seconds(lambda: mlp(64), 1)
     report("MLP, 4 batches, DIM 64, first in the process", first, "kernels are compiled in it")
     report("the same, later ones", seconds(lambda: mlp(64), 7, afresh), "target < 0.25 s")

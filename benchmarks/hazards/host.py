@@ -177,9 +177,8 @@ def by_letter(
 
         async def call_the_host() -> None:
             letters, out = agt.pin(np.zeros(4, np.uint32)), agt.zeros(SIZE, np.uint32, "out").sync()
-            kernel = agt.Kernel(source)(
-                agt.mapped(letters, "mail"), out.borrow(), grid=grid, block=block
-            )
+            given = agt.mapped(letters, "mail"), out.borrow()
+            kernel = agt.Kernel(source)(*given, grid=grid, block=block)
 
             async def host() -> None:
                 while letters[0] != 1:

@@ -32,7 +32,7 @@ from asyncgpu_tutor.language import Slots
 
 _RECORDED = Path(__file__).with_name("serving_h200.json")
 _OF_LAYERS = {"gain_1", "qkv", "out", "gain_2", "wide", "narrow"}
-Row = Mapping[str, Any]
+_Row = Mapping[str, Any]
 _MOST_UNDER_WAY = 2  # steps, since a room has as many
 
 
@@ -267,13 +267,13 @@ def clock_room(visitors: Sequence[Visitor], slots: int, python: float = 0.0) -> 
 
 # ------------------------------------------------------------------ as recorded
 @cache
-def recorded() -> Row:
+def recorded() -> _Row:
     """What ``benchmarks/serving_tokens.py`` found on an H200: ``about``, ``lengths`` and ``rows``."""
-    found: Row = json.loads(_RECORDED.read_text("utf-8"))
+    found: _Row = json.loads(_RECORDED.read_text("utf-8"))
     return found
 
 
-def recorded_row(slots: int, way: str, load: float | None = None, python: float = 0) -> Row:
+def recorded_row(slots: int, way: str, load: float | None = None, python: float = 0) -> _Row:
     """One row of it."""
     rows = recorded()["rows"]
     wanted = {"seats": slots, "way": way, "load": load, "python_us": python}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor import DeviceArray, DeviceOp
 
 from .programs import Body, on_page, recorded
+
+_NO_LONGER_SHOWN = Path(__file__).with_name("gallery.cu").read_text("utf-8")
 
 
 def _kernel(name: str, page: str = "14_gallery") -> agt.Kernel:
@@ -47,32 +50,9 @@ def _launched(op: DeviceOp[Any], times: int = 1) -> Body:
 
 
 # ------------------------------------------------------------------ darts, once an encore
-_DARTS = r"""
-__device__ unsigned int scrambled(unsigned int x)
-{
-    x += 0x9e3779b9u;
-    x ^= x >> 16; x *= 0x7feb352du; x ^= x >> 15; x *= 0x846ca68bu; x ^= x >> 16;
-    return x;
-}
-
-extern "C" __global__ void darts(unsigned int first, unsigned int each, unsigned int* hits)
-{
-    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x, begin = first + i * each, mine = 0;
-    for (unsigned int k = 0; k < each; k++) {
-        unsigned int dart = scrambled(begin + k);
-        unsigned long long x = dart & 0xffff, y = dart >> 16;
-        if (x * x + y * y < 1ull << 32) mine++;
-    }
-    for (int step = 16; step > 0; step /= 2) {          // add what the lane `step` above has ...
-        mine += __shfl_down_sync(0xffffffffu, mine, step);
-    }
-    if (i % 32 == 0) hits[i / 32] = mine;               // ... and write once for each warp
-}
-"""
-
-
 def _players() -> list[DeviceOp[Any]]:
-    darts, boards = agt.Kernel(_DARTS), [agt.zeros(8, np.uint32).sync() for _ in range(8)]
+    darts = agt.Kernel(_NO_LONGER_SHOWN, "darts")
+    boards = [agt.zeros(8, np.uint32).sync() for _ in range(8)]
     return [
         darts(k * 256 * 400, 400, board.borrow(), grid=2, block=128)
         for k, board in enumerate(boards)
@@ -98,28 +78,10 @@ async def players_at_once() -> Body:
 
 
 # ------------------------------------------------------------------ words in a text, once room 3
-_FIND_WORD = r"""
-extern "C" __global__ void find_word(
-    int n, const unsigned char* text, int length, const unsigned char* word, int* places, int* count)
-{
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    bool yes = i + length <= n;
-    for (int k = 0; yes && k < length; k++) yes = text[i + k] == word[k];
-
-    unsigned int votes = __ballot_sync(0xffffffffu, yes);
-    if (votes == 0) return;
-    int lane = threadIdx.x % 32, first = __ffs(votes) - 1, slot = 0;
-    if (lane == first) slot = atomicAdd(count, __popc(votes));
-    slot = __shfl_sync(0xffffffffu, slot, first);
-    if (yes) places[slot + __popc(votes & ((1u << lane) - 1))] = i;
-}
-"""
-
-
 @recorded("14_grep", "three words in one text: the text goes up once, and three searches share it")
 async def three_words() -> Body:
     """The page's text is a file that changes; this one has as many letters, and stays."""
-    words, find_word = ("the", "kernel", "device"), agt.Kernel(_FIND_WORD)
+    words, find_word = ("the", "kernel", "device"), agt.Kernel(_NO_LONGER_SHOWN, "find_word")
     letters = " ".join(np.random.default_rng(3).choice([*words, "a", "waits", "for"], 8000))
     text = _letters(letters)
 
@@ -146,33 +108,6 @@ def _letters(text: str) -> NDArray[np.uint8]:
 
 
 # ------------------------------------------------------------------ ranks of pages, once room 4
-_PAGERANK = r"""
-extern "C" __global__ void pagerank(
-    int most, const int* begin, const int* sources, const float* weight,
-    float* rank, unsigned int* diary, int* rounds)
-{
-    __shared__ float given[1024];
-    int i = threadIdx.x, n = blockDim.x, round = 0;
-    float now = rank[i];
-    bool moves = true;
-    while (moves && round < most) {
-        given[i] = now * weight[i];                // what each of my links gives away
-        __syncthreads();
-        float sum = 0.0f;
-        for (int k = begin[i]; k < begin[i + 1]; k++) sum += given[sources[k]];
-        float before = now;
-        now = 0.15f / n + 0.85f * sum;
-        float change = fabsf(now - before) * n;
-        atomicMax(&diary[round], __float_as_uint(change));
-        round++;
-        moves = __syncthreads_or(change > 1e-4f);
-    }
-    rank[i] = now;
-    if (i == 0) *rounds = round;
-}
-"""
-
-
 def _village(n: int) -> list[DeviceArray]:
     """Links between pages: those to page i come from the sources begin[i] to begin[i + 1]."""
     rng = np.random.default_rng(0)
@@ -190,7 +125,7 @@ def _village(n: int) -> list[DeviceArray]:
 async def ranks_by_host() -> Body:
     """A conversation for each round."""
     n, stream = 256, agt.create_stream()
-    pages, pagerank = _village(n), agt.Kernel(_PAGERANK)
+    pages, pagerank = _village(n), agt.Kernel(_NO_LONGER_SHOWN, "pagerank")
 
     async def body() -> None:
         rank, rounds = agt.full(n, 1 / n).sync_on(stream), agt.zeros(1, np.int32).sync_on(stream)
@@ -212,7 +147,7 @@ async def ranks_by_host() -> Body:
 async def ranks_by_gpu() -> Body:
     """And it keeps a diary, which the host reads at the end."""
     n, stream = 256, agt.create_stream()
-    pages, pagerank = _village(n), agt.Kernel(_PAGERANK)
+    pages, pagerank = _village(n), agt.Kernel(_NO_LONGER_SHOWN, "pagerank")
 
     async def body() -> None:
         given = agt.zip(agt.full(n, 1 / n), agt.zeros(100, np.uint32), agt.zeros(1, np.int32))

@@ -22,13 +22,15 @@ RECORD = Path(__file__).with_name("last_full_run.json")
 MARK = "rests_on"
 DAILY = sorted(RECORD.parent.glob("asyncgpu_course/daily_answers/*.json"))
 FILES = {
-    "model": ("asyncgpu_tutor/devices/simulated/**/*.py", "simgpu/**/*.py"),
+    "model": ("asyncgpu_tutor/devices/simulated/**/*.py", "simgpu/**/*.py", "simgpu/**/*.toml"),
     "recordings": (
         "tests/test_fidelity.py", "tools/fidelity/**/*", "asyncgpu_tutor/traces/recordings/**/*.json"
     ),
     "requirements": ("pyproject.toml", "environment.yml"),
     "course": ("course/*.py", "tests/notebooks/test_shared_gpu.py"),
-    "simgpu": ("simgpu/**/*.py", "tests/simgpu/**/*.py"),
+    "simgpu": (
+        "simgpu/**/*.py", "simgpu/**/*.toml", "simgpu/**/*.h", "tests/simgpu/**/*.py",
+    ),
     "checks": (
         "course/right_answers/*.py", "asyncgpu_course/checks/*", "asyncgpu_course/exercises/**/*",
         "tests/asyncgpu_course/exercises/*.py",

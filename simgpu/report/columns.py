@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from simgpu.cuda_c import Counts, LineCounts
 from simgpu.report.kernel_report import KernelReport, load_store_gb_s, peak_gflops
@@ -42,50 +42,44 @@ def _line(name: str, cells: Sequence[str], sizes: Sequence[int]) -> str:
     return "  ".join([name, *map(str.rjust, cells, sizes)]).rstrip()
 
 
-def _rows(kernels: Sequence[KernelReport]) -> list[tuple[str, ColumnCell]]:
+def _rows(kernels: Sequence[KernelReport]) -> Iterator[tuple[str, ColumnCell]]:
     """Names and cells; what none of the kernels has is left out."""
 
     def each(number: Callable[[KernelReport], float]) -> ColumnCell:
         return lambda k: _short(number(k) / len(k.launches))
 
-    rows: list[tuple[str, ColumnCell]] = []
-
-    def row(name: str, cell: ColumnCell) -> None:
-        rows.append((name, cell))
-
-    row("", lambda k: k.name)
-    row("launches", lambda k: str(len(k.launches)))
-    row("grid", lambda k: _dim(k.grid))
-    row("block", lambda k: _dim(k.block))
+    yield "", lambda k: k.name
+    yield "launches", lambda k: str(len(k.launches))
+    yield "grid", lambda k: _dim(k.grid)
+    yield "block", lambda k: _dim(k.block)
     if any(launch.extrapolated for k in kernels for launch in k.launches):
         some = "extrapolated from some blocks"
-        row("counted", lambda k: some if any(x.extrapolated for x in k.launches) else "all blocks")
+        yield "counted", lambda k: some if any(x.extrapolated for x in k.launches) else "all blocks"
     if any(k.shared_bytes for k in kernels):
-        row("shared memory of a block, bytes", lambda k: f"{k.shared_bytes:,}")
-    row("occupancy", lambda k: f"{k.occupancy:.0%}")
-    row("  limited by", lambda k: " and ".join(k.occupancy_limits))
-    row("waves of blocks", lambda k: f"{k.waves:.3g}")
-    row("one launch:", lambda _: "")
-    row("  FLOP", each(lambda k: k.flops))
-    row("  bytes needed", each(lambda k: k.bytes_needed))
-    row("  bytes moved", each(lambda k: k.bytes_moved))
-    row("sectors per load", lambda k: _per(k.load_sectors_per_request))
-    row("sectors per store", lambda k: _per(k.store_sectors_per_request))
+        yield "shared memory of a block, bytes", lambda k: f"{k.shared_bytes:,}"
+    yield "occupancy", lambda k: f"{k.occupancy:.0%}"
+    yield "  limited by", lambda k: " and ".join(k.occupancy_limits)
+    yield "waves of blocks", lambda k: f"{k.waves:.3g}"
+    yield "one launch:", lambda _: ""
+    yield "  FLOP", each(lambda k: k.flops)
+    yield "  bytes needed", each(lambda k: k.bytes_needed)
+    yield "  bytes moved", each(lambda k: k.bytes_moved)
+    yield "sectors per load", lambda k: _per(k.load_sectors_per_request)
+    yield "sectors per store", lambda k: _per(k.store_sectors_per_request)
     if any(k.counts.shared_requests for k in kernels):
-        row("extra passes per shared access", lambda k: f"{k.conflicts_per_request:.2f}")
+        yield "extra passes per shared access", lambda k: f"{k.conflicts_per_request:.2f}"
     if any(k.counts.atomics for k in kernels):
-        row("  atomic operations", each(lambda k: k.counts.atomics))
-    row("divergent branches", lambda k: f"{k.divergence:.1%}")
-    row("FLOP per byte needed", lambda k: f"{k.intensity:.3g}")
-    row("FLOP per byte moved", lambda k: f"{k.intensity_moved:.3g}")
-    row("modelled time, us", lambda k: f"{k.us:.2f}")
-    row("  beyond its bound, us", lambda k: f"{k.us - max(k.bounds.values()):.2f}")
+        yield "  atomic operations", each(lambda k: k.counts.atomics)
+    yield "divergent branches", lambda k: f"{k.divergence:.1%}"
+    yield "FLOP per byte needed", lambda k: f"{k.intensity:.3g}"
+    yield "FLOP per byte moved", lambda k: f"{k.intensity_moved:.3g}"
+    yield "modelled time, us", lambda k: f"{k.us:.2f}"
+    yield "  beyond its bound, us", lambda k: f"{k.us - max(k.bounds.values()):.2f}"
     for bound in kernels[0].bounds:
-        row(f"  {bound}, us", lambda k, name=bound: f"{k.bounds[name]:.2f}")
-    row("  bound that holds", lambda k: k.bound)
-    row("FLOP/s", lambda k: _short(k.gflops * 1e9))
-    row("  of the roof", lambda k: f"{k.under_roof:.2%}" if k.flops else "-")
-    return rows
+        yield f"  {bound}, us", lambda k, name=bound: f"{k.bounds[name]:.2f}"
+    yield "  bound that holds", lambda k: k.bound
+    yield "FLOP/s", lambda k: _short(k.gflops * 1e9)
+    yield "  of the roof", lambda k: f"{k.under_roof:.2%}" if k.flops else "-"
 
 
 def _dim(size: tuple[int, int, int]) -> str:

@@ -104,15 +104,11 @@ class Tally:
     """The running totals of one launch: its kernel reports to it what may cost time."""
 
     def __init__(self, costs: Costs, sites: list[Site]) -> None:
-        self.charges = costs.charges
-        self.site_costs = costs.sites
-        self._columns = costs.columns
-        self._fields = costs.fields
-        self.sites = sites
+        self._columns, self._fields = costs.columns, costs.fields
+        self.sites, self.site_costs = sites, costs.sites
         self.by_site = [SiteTally() for _ in sites]
-        self.warps = [0] * len(self.charges)
-        self.lanes = [0] * len(self.charges)
-        self.divergent = [0] * len(self.charges)
+        # For each piece of code: by how many warps and lanes it was passed, and where it parted warps.
+        self.warps, self.lanes, self.divergent = ([0] * len(costs.charges) for _ in range(3))
         self.exact_left = _EXACT_LANES  # lane accesses that are still to be noted one by one
         self._news = 0.0  # when memory has last changed, for whoever waits for that
         self._entered = _NOTHING[0]  # clocks when the batch at hand was entered

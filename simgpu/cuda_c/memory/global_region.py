@@ -84,11 +84,8 @@ class GlobalRegion(ByteRegion):
         out: list[int] = []
         for touched, hull in zip(self._touched, self._hull, strict=True):
             low, high = hull or (0, 0)
-            outside = 0
-            if touched is not None:
-                outside = int(np.count_nonzero(touched[:low]))
-                outside += int(np.count_nonzero(touched[high:]))
-            out.append(high - low + outside)
+            beyond = () if touched is None else (touched[:low], touched[high:])
+            out.append(high - low + sum(int(np.count_nonzero(part)) for part in beyond))
         return out[0], out[1]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import gcd
 from typing import Any, Protocol, TypeAlias
@@ -160,15 +160,12 @@ class MixedRegion:
     def __init__(self, choices: Sequence[Pointed]) -> None:
         self.choices = choices
 
-    def _parts(self, a: MaskedAccess) -> list[MaskedAccess]:
-        out: list[MaskedAccess] = []
+    def _parts(self, a: MaskedAccess) -> Iterator[MaskedAccess]:
         for bits, region, name in self.choices:
             chosen = a.mask.bits & bits
-            n = int(np.count_nonzero(chosen))
-            if n:
+            if n := int(np.count_nonzero(chosen)):
                 ptr = replace(a.ptr, region=region, name=name)
-                out.append(replace(a, mask=Mask(a.mask.layout, chosen, n), ptr=ptr))
-        return out
+                yield replace(a, mask=Mask(a.mask.layout, chosen, n), ptr=ptr)
 
     def load(self, a: MaskedAccess) -> Any:
         if a.team.turns:

@@ -27,15 +27,6 @@ class _Read:
     parts: int = 0  # those of the memory that it may be in, once somebody has asked
 
 
-def _pieces_within(a: MaskedAccess, within: Any) -> int:
-    """The parts of a block's memory that an access may be in: a bit for each `_PART` bytes."""
-    low, high = (within.min(), within.max()) if varies(within) else (within, within)
-    wide = max(a.wide, a.size) - a.size  # of a copy that is marked with its first number
-    first, last = (int(low) + a.shift) * a.size, (int(high) + a.shift) * a.size + wide
-    first, last = first // _PART, last // _PART
-    return ((1 << last - first + 1) - 1) << first
-
-
 class SharedRegion(ByteRegion):
     """One `__shared__` variable, in all blocks of a batch.
 
@@ -53,7 +44,7 @@ class SharedRegion(ByteRegion):
         data = np.zeros(self.room * self.blocks, np.uint8)
         super().__init__(nbytes, cell, data, team.meter)
         self.written: NDArray[np.uint8] | None = np.zeros_like(self.data)
-        self.dirty = 0  # the parts that have been written in this interval (`_pieces_within`)
+        self.dirty = 0  # the parts that have been written in this interval (`near`)
         self.lasting = 0  # those that copies have written of which no barrier of a block tells
         self.log: list[_Read] = []
         self.logged = 0  # numbers that this takes
@@ -76,7 +67,7 @@ class SharedRegion(ByteRegion):
                 self.written = None
 
     def note_read(self, a: MaskedAccess, within: Any) -> None:
-        if self.dirty and self.dirty & _pieces_within(a, within):
+        if self.dirty and self.dirty & self.near(a, within):
             super().note_read(a, within)
             return
         self.log.append(_Read(a.team.clock, a.with_part(within)))
@@ -85,13 +76,18 @@ class SharedRegion(ByteRegion):
             self._replay(a.team, -1)
 
     def note_write(self, a: MaskedAccess, within: Any, changes: Changes, atomic: bool) -> None:
-        parts = _pieces_within(a, within)
+        parts = self.near(a, within)
         self.dirty |= parts
         self._replay(a.team, parts)
         super().note_write(a, within, changes, atomic)
 
     def near(self, a: MaskedAccess, within: Any) -> int:
-        return _pieces_within(a, within)
+        """The parts of a block's memory that an access may be in: a bit for each `_PART` bytes."""
+        low, high = (within.min(), within.max()) if varies(within) else (within, within)
+        wide = max(a.wide, a.size) - a.size  # of a copy that is marked with its first number
+        first, last = (int(low) + a.shift) * a.size, (int(high) + a.shift) * a.size + wide
+        first, last = first // _PART, last // _PART
+        return ((1 << last - first + 1) - 1) << first
 
     def landed(self, team: Team, words: Any, writers: Any, near: int) -> None:
         self.dirty |= near
@@ -105,7 +101,7 @@ class SharedRegion(ByteRegion):
         log, self.log = self.log, []
         for read in log:
             within = read.access.part
-            read.parts = read.parts or _pieces_within(read.access, within)
+            read.parts = read.parts or self.near(read.access, within)
             if not read.parts & parts:
                 self.log.append(read)
                 continue

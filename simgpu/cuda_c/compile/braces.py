@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from simgpu.cuda_c import types
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import constant, convert, null, typed_value
 from simgpu.cuda_c.compile.places import place_of
@@ -11,22 +12,11 @@ from simgpu.cuda_c.compile.typed import Expr
 from simgpu.cuda_c.compile.variables import Origin
 from simgpu.cuda_c.syntax.ast import Braces, Declarator, Expression, Text
 from simgpu.cuda_c.text.source import Position
-from simgpu.cuda_c.types import (
-    UINT,
-    ArrayType,
-    CType,
-    Pointer,
-    Scalar,
-    Struct,
-    leaves,
-    numbers_in,
-    spelled,
-)
 
 _MOST_NUMBERS = 2**17  # in a list
 
 
-def converted(c: Context, node: Expression, ctype: CType, at: Position) -> Expr:
+def converted(c: Context, node: Expression, ctype: types.CType, at: Position) -> Expr:
     """Compile what is assigned or returned where a `ctype` is wanted; a bare list makes one."""
     if isinstance(node, Braces) and node.type is None:
         return listed_values(c, node, ctype)
@@ -40,16 +30,16 @@ def braced(c: Context, node: Braces, used: bool) -> Expr:
     return listed_values(c, node, resolve_type(c, node.type))
 
 
-def listed_values(c: Context, node: Braces, ctype: CType) -> Expr:
+def listed_values(c: Context, node: Braces, ctype: types.CType) -> Expr:
     """`{a, b}` as a value of a struct or number; what is left out is zero."""
-    if isinstance(ctype, Scalar | Pointer):
+    if isinstance(ctype, types.Scalar | types.Pointer):
         if len(node.items) > 1:
-            c.fail(node.at, f"too many values for one '{spelled(ctype)}'")
+            c.fail(node.at, f"too many values for one '{types.spelled(ctype)}'")
         if not node.items:
             return zero_values(ctype, node.at)[0]
         return convert(c, c.expression(node.items[0]), ctype, node.at)
-    if not isinstance(ctype, Struct):
-        c.fail(node.at, f"'{spelled(ctype)}' cannot be made from a list")
+    if not isinstance(ctype, types.Struct):
+        c.fail(node.at, f"'{types.spelled(ctype)}' cannot be made from a list")
     known = c.class_of(ctype)
     if known is not None and known.takes_over(node):
         arguments = [place_of(c, item) for item in node.items]
@@ -62,14 +52,14 @@ def listed_values(c: Context, node: Braces, ctype: CType) -> Expr:
     return typed_value(c, ctype, joined(parts), node.at, parts, origin=origin)
 
 
-def initialise(c: Context, node: Expression, ctype: CType) -> list[Expr]:
+def initialise(c: Context, node: Expression, ctype: types.CType) -> list[Expr]:
     """One expression for each leaf of `ctype`, from a braced list; C's rules for nesting."""
-    if isinstance(node, Text) and isinstance(ctype, ArrayType):
+    if isinstance(node, Text) and isinstance(ctype, types.ArrayType):
         node = Braces(at=node.at, items=node.characters())
-    if isinstance(ctype, ArrayType) and numbers_in(ctype) > _MOST_NUMBERS:
-        text = f"initial values for {numbers_in(ctype):,} numbers, of which {_MOST_NUMBERS:,} are taken"
+    if isinstance(ctype, types.ArrayType) and types.numbers_in(ctype) > _MOST_NUMBERS:
+        text = f"initial values for {types.numbers_in(ctype):,} numbers, of which {_MOST_NUMBERS:,} are taken"
         c.unsupported(node.at, f"{text}: write them from the host or by a kernel")
-    if isinstance(ctype, (Scalar, Pointer)):
+    if isinstance(ctype, (types.Scalar, types.Pointer)):
         return [converted(c, node, ctype, node.at)]
     known = c.class_of(ctype)
     if known is not None and known.takes_over(node):
@@ -77,28 +67,31 @@ def initialise(c: Context, node: Expression, ctype: CType) -> list[Expr]:
     if not isinstance(node, Braces):
         whole = c.expression(node)
         if whole.type != ctype:
-            c.fail(node.at, f"no conversion from '{spelled(whole.type)}' to '{spelled(ctype)}'")
+            c.fail(
+                node.at,
+                f"no conversion from '{types.spelled(whole.type)}' to '{types.spelled(ctype)}'",
+            )
         return spread(c, whole, ctype)
     if node.type is not None and resolve_type(c, node.type) == ctype:
         node = Braces(at=node.at, items=node.items)
-    if len(node.items) == 1 and isinstance(ctype, Struct):
+    if len(node.items) == 1 and isinstance(ctype, types.Struct):
         (only,) = node.items
         if not (isinstance(only, Braces) and only.type is None) and c.type_of(only) == ctype:
             return spread(c, c.expression(only), ctype)
     items = _in_order(c, node, ctype) if node.names else list(node.items)
     out = _fill(c, items, ctype, node.at)
     if items:
-        c.fail(items[0].at, f"too many values for '{spelled(ctype)}'")
+        c.fail(items[0].at, f"too many values for '{types.spelled(ctype)}'")
     return out
 
 
-def _in_order(c: Context, node: Braces, ctype: CType) -> list[Expression]:
+def _in_order(c: Context, node: Braces, ctype: types.CType) -> list[Expression]:
     """The values of `{.a = 1, .c = 2}`, with what members get that are left out."""
-    members = [field.name for field in ctype.fields] if isinstance(ctype, Struct) else []
+    members = [field.name for field in ctype.fields] if isinstance(ctype, types.Struct) else []
     places = [members.index(name) if name in members else -1 for name in node.names]
     if -1 in places:
         name = node.names[places.index(-1)]
-        c.fail(node.at, f"'{spelled(ctype)}' has no member '{name}'")
+        c.fail(node.at, f"'{types.spelled(ctype)}' has no member '{name}'")
     if places != sorted(set(places)):
         c.fail(node.at, f"these names are not in the order of the members ({', '.join(members)})")
     known = c.class_of(ctype)
@@ -108,16 +101,16 @@ def _in_order(c: Context, node: Braces, ctype: CType) -> list[Expression]:
     return [given.get(name, preset.get(name, nothing)) for name in members]
 
 
-def _fill(c: Context, items: list[Expression], ctype: CType, at: Position) -> list[Expr]:
-    parts: list[CType]
-    if isinstance(ctype, ArrayType):
+def _fill(c: Context, items: list[Expression], ctype: types.CType, at: Position) -> list[Expr]:
+    parts: list[types.CType]
+    if isinstance(ctype, types.ArrayType):
         parts = [ctype.element] * ctype.length
     else:
-        assert isinstance(ctype, Struct)
+        assert isinstance(ctype, types.Struct)
         parts = [f.type for f in ctype.fields]
         if ctype.union:
             parts = parts[:1]
-            if leaves(parts[0]) != leaves(ctype):
+            if types.leaves(parts[0]) != types.leaves(ctype):
                 text = "a union whose first member is not its largest, in braces"
                 c.unsupported(at, f"{text}: assign to the member")
     known = c.class_of(ctype)
@@ -125,9 +118,9 @@ def _fill(c: Context, items: list[Expression], ctype: CType, at: Position) -> li
     out: list[Expr] = []
     for k, part in enumerate(parts):
         if not items:
-            if isinstance(ctype, Struct) and ctype.name == "dim3":
-                return out + [constant(UINT, 1, at)] * (3 - k)
-            names = [f.name for f in ctype.fields] if isinstance(ctype, Struct) else []
+            if isinstance(ctype, types.Struct) and ctype.name == "dim3":
+                return out + [constant(types.UINT, 1, at)] * (3 - k)
+            names = [f.name for f in ctype.fields] if isinstance(ctype, types.Struct) else []
             for j, rest in enumerate(parts[k:], k):
                 usual = preset.get(names[j]) if names else None
                 if known is None or usual is None:
@@ -143,19 +136,21 @@ def _fill(c: Context, items: list[Expression], ctype: CType, at: Position) -> li
     return out
 
 
-def _is_whole(c: Context, item: Expression, part: CType) -> bool:
+def _is_whole(c: Context, item: Expression, part: types.CType) -> bool:
     """Tell whether an item of a list is all that this part takes of it."""
     inner = c.class_of(part)
     return (
-        isinstance(part, (Scalar, Pointer))
+        isinstance(part, (types.Scalar, types.Pointer))
         or isinstance(item, Braces)
-        or (isinstance(item, Text) and isinstance(part, ArrayType))
+        or (isinstance(item, Text) and isinstance(part, types.ArrayType))
         or (inner is not None and bool(inner.constructors))
-        or (isinstance(part, Struct) and c.type_of(item) == part)
+        or (isinstance(part, types.Struct) and c.type_of(item) == part)
     )
 
 
-def declared_type(c: Context, item: Declarator, element: CType, const: bool = False) -> CType:
+def declared_type(
+    c: Context, item: Declarator, element: types.CType, const: bool = False
+) -> types.CType:
     """The type of a name with what stands behind it; a size that is missing is that of its list."""
     if None in item.dims[1:]:
         c.fail(item.at, f"only the first size of '{item.name}' can be left out")
@@ -168,33 +163,33 @@ def declared_type(c: Context, item: Declarator, element: CType, const: bool = Fa
         length += 1
     if not length:
         c.fail(item.at, f"the size of '{item.name}' is missing")
-    return ArrayType(element, length, const)
+    return types.ArrayType(element, length, const)
 
 
-def _pass_over(c: Context, items: list[Expression], part: CType) -> None:
+def _pass_over(c: Context, items: list[Expression], part: types.CType) -> None:
     """Drop from a list what is for this part, as `_fill` does."""
     if _is_whole(c, items[0], part):
         del items[0]
         return
-    array = isinstance(part, ArrayType)
-    fields = part.fields[: 1 if part.union else None] if isinstance(part, Struct) else ()
+    array = isinstance(part, types.ArrayType)
+    fields = part.fields[: 1 if part.union else None] if isinstance(part, types.Struct) else ()
     for inner in [part.element] * part.length if array else [field.type for field in fields]:
         if items:
             _pass_over(c, items, inner)
 
 
-def _nothing_given(c: Context, ctype: CType, at: Position) -> list[Expr]:
+def _nothing_given(c: Context, ctype: types.CType, at: Position) -> list[Expr]:
     """The leaves of a member or an element for which a list has no value."""
     if not c.constructs(ctype):
         return zero_values(ctype, at)
-    if isinstance(ctype, ArrayType):
+    if isinstance(ctype, types.ArrayType):
         return [leaf for _ in range(ctype.length) for leaf in _nothing_given(c, ctype.element, at)]
     return spread(c, listed_values(c, Braces(at=at, items=[]), ctype), ctype)
 
 
-def zero_values(ctype: CType, at: Position) -> list[Expr]:
+def zero_values(ctype: types.CType, at: Position) -> list[Expr]:
     """Zero for each leaf."""
     return [
-        null(leaf, at) if isinstance(leaf, Pointer) else constant(leaf, 0, at)
-        for leaf, _ in leaves(ctype)
+        null(leaf, at) if isinstance(leaf, types.Pointer) else constant(leaf, 0, at)
+        for leaf, _ in types.leaves(ctype)
     ]

@@ -15,17 +15,8 @@ from functools import cached_property
 from typing import Any, Literal, NoReturn, TypeVar
 
 from simgpu.cuda_c import types
+from simgpu.cuda_c.compile import form
 from simgpu.cuda_c.compile.contraction import Ranks
-from simgpu.cuda_c.compile.form import (
-    AccessOp,
-    BasicBlock,
-    Expansion,
-    FixedCostOp,
-    Instruction,
-    Meet,
-    Price,
-    Scoped,
-)
 from simgpu.cuda_c.compile.typed import Class, Expr, Scope, Target
 from simgpu.cuda_c.compile.variables import Origin, Variable
 from simgpu.cuda_c.lockstep import Site
@@ -34,7 +25,7 @@ from simgpu.cuda_c.syntax.names import Referred, addressed_names
 from simgpu.cuda_c.text.preprocessor import Preprocessed
 from simgpu.cuda_c.text.source import Position, Source
 
-N = TypeVar("N", bound=Instruction)
+N = TypeVar("N", bound=form.Instruction)
 
 
 @dataclass(frozen=True)
@@ -62,7 +53,7 @@ class Frame:
 
     function: FunctionDecl | None = None
     # None is the kernel itself, in which `return` ends the thread.
-    body: Expansion | None = None
+    body: form.Expansion | None = None
     # What any other function returns, and the values. None for `auto` until the first `return`.
     returns: types.CType | None = types.VOID
     addressed: set[str] = field(default_factory=set[str])  # variables whose address is taken in it
@@ -151,11 +142,13 @@ class Context:
     # Whether it is being found out if cuts are needed, and whether a loop was found where threads may wait.
     trial: bool = False
     waits: bool = False
-    ahead: list[Instruction] = field(default_factory=list[Instruction])
+    ahead: list[form.Instruction] = field(default_factory=list[form.Instruction])
     aims: Aims = field(default_factory=Aims)
     shared: dict[object, int] = field(default_factory=dict[object, int])  # where each variable ends
     frame: Frame = field(default_factory=Frame)
-    steps: list[Instruction] = field(default_factory=list[Instruction])  # where the form goes on
+    steps: list[form.Instruction] = field(
+        default_factory=list[form.Instruction]
+    )  # where the form goes on
     # Functions that are being expanded, outermost first, with the arguments of their templates.
     calls: list[object] = field(default_factory=list[object])
 
@@ -230,10 +223,10 @@ class Context:
         self.numbers.exits += 1
         return self.numbers.exits - 1
 
-    def new_piece(self, at: Position) -> BasicBlock:
+    def new_piece(self, at: Position) -> form.BasicBlock:
         """A piece of straight code."""
         self.numbers.points += 1
-        return BasicBlock(self.numbers.points - 1, self.placed(at))
+        return form.BasicBlock(self.numbers.points - 1, self.placed(at))
 
     def placed(self, at: Position) -> Position:
         """A place for messages, which say from where the kernel got there."""
@@ -246,7 +239,7 @@ class Context:
         """The number of a load or store that is compiled here."""
         site = Site(len(self.numbers.sites), self.placed(at), write, volatile, packed)
         self.numbers.sites.append(site)
-        self.steps.append(AccessOp(site.index, wide))
+        self.steps.append(form.AccessOp(site.index, wide))
         return site
 
     # -- the form
@@ -260,16 +253,16 @@ class Context:
         self, instructions: int = 1, flops: int = 0, special: int = 0, issued: int | None = None
     ) -> None:
         """Write into the form that something is done here each time."""
-        self.steps.append(FixedCostOp(Price(instructions, flops, special, issued)))
+        self.steps.append(form.FixedCostOp(form.Price(instructions, flops, special, issued)))
 
-    def meet(self, by: Literal["warp", "block", "grid"], at: Position, what: str = "") -> Meet:
+    def meet(self, by: Literal["warp", "block", "grid"], at: Position, what: str = "") -> form.Meet:
         """Note that threads meet here."""
-        return self.note(Meet(by, at, what))
+        return self.note(form.Meet(by, at, what))
 
     @contextmanager
     def recording(
-        self, steps: list[Instruction] | None = None, dropped: bool = False
-    ) -> Generator[list[Instruction]]:
+        self, steps: list[form.Instruction] | None = None, dropped: bool = False
+    ) -> Generator[list[form.Instruction]]:
         """Write into a list of its own, or `steps`, what is inside; `dropped` if nobody computes it."""
         trial, self.trial = self.trial, self.trial and not dropped
         outer, self.steps = (self.steps, self.ahead), [] if steps is None else steps
@@ -281,7 +274,7 @@ class Context:
             self.trial = trial
 
     @contextmanager
-    def detached(self, at: Position) -> Generator[BasicBlock]:
+    def detached(self, at: Position) -> Generator[form.BasicBlock]:
         """Write into a piece of straight code what is compiled inside; the caller says where it is."""
         piece = self.new_piece(at)
         with self.recording() as piece.steps:
@@ -289,16 +282,16 @@ class Context:
             piece.ahead = self.ahead
 
     @contextmanager
-    def piece(self, at: Position) -> Generator[BasicBlock]:
+    def piece(self, at: Position) -> Generator[form.BasicBlock]:
         """The same, for a piece that is passed next."""
         with self.detached(at) as piece:
             yield piece
         self.steps += [*piece.ahead, piece]
 
     @contextmanager
-    def scoped(self, step: Scoped | None = None) -> Generator[Scope]:
+    def scoped(self, step: form.Scoped | None = None) -> Generator[Scope]:
         """Names that are declared inside end with it."""
-        step = step or Scoped()
+        step = step or form.Scoped()
         with self.seen_from(Scope(self.scope)) as inner, self.recording(step.steps):
             yield inner
             ahead = self.ahead

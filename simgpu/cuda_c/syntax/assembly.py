@@ -8,8 +8,7 @@ texts, without regard to white space, each with the calls that stand for it. Any
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.text.lexer import parse_string
@@ -25,107 +24,43 @@ _REFUSAL = (
     "inline assembly (PTX) is supported only for asynchronous copies, mbarrier and their fences, as "
     "docs/cuda_c.md has it: write what it does in CUDA C, such as __shfl_sync(), __ldg() or __syncwarp()"
 )
-# The operands of a form, by letter, and what is written to (`O`).
-_Operands: TypeAlias = dict[str, ast.Expression]
-_Maker: TypeAlias = Callable[[Position, _Operands], list[ast.Expression]]
-
-
-def _called(at: Position, name: str, *arguments: ast.Expression) -> ast.CallExpr:
-    return ast.CallExpr(at=at, name=f"{FROM_ASSEMBLY}{name}", arguments=[*arguments])
-
-
-def _number(at: Position, value: int) -> ast.Expression:
-    return ast.Literal(at=at, value=value, type=INT)
-
-
-def _shared(at: Position, where: ast.Expression, barrier: bool = False) -> ast.Expression:
-    """The pointer that an address in the window of shared memory is."""
-    return _called(at, "__shared_word_at" if barrier else "__shared_byte_at", where)
-
-
-def _given(at: Position, o: _Operands, value: ast.Expression) -> list[ast.Expression]:
-    return [ast.AssignExpr(at=at, op="", target=o["O"], value=value) if "O" in o else value]
-
-
-def _copy(at: Position, o: _Operands) -> list[ast.Expression]:
-    read = [ast.Binary(at=at, op="-", left=o["C"], right=o["D"])] if "D" in o else []
-    return [_called(at, "__pipeline_memcpy_async", _shared(at, o["A"]), o["B"], o["C"], *read)]
-
-
-def _plain(name: str, *more: int) -> _Maker:
-    """A call with the operands A and B as they are, and these numbers."""
-
-    def make(at: Position, o: _Operands) -> list[ast.Expression]:
-        given = [o[letter] for letter in "AB" if letter in o]
-        return [_called(at, name, *given, *[_number(at, number) for number in more])]
-
-    return make
-
-
-def _on_barrier(name: str, *more: int, last: str = "B") -> _Maker:
-    """A call with the barrier A, these numbers, and an operand."""
-
-    def make(at: Position, o: _Operands) -> list[ast.Expression]:
-        rest = [*[_number(at, number) for number in more], *[o[x] for x in last if x in o]]
-        return _given(at, o, _called(at, name, _shared(at, o["A"], True), *rest))
-
-    return make
-
-
-def _wait_for_all(at: Position, o: _Operands) -> list[ast.Expression]:
-    return [_called(at, "__pipeline_commit"), _called(at, "__pipeline_wait_prior", _number(at, 0))]
-
-
-def _bulk_copy(at: Position, o: _Operands) -> list[ast.Expression]:
-    return [
-        _called(at, "__bulk_copy", _shared(at, o["A"]), o["B"], o["C"], _shared(at, o["D"], True))
-    ]
-
-
-def _bulk_store(at: Position, o: _Operands) -> list[ast.Expression]:
-    return [_called(at, "__bulk_store", o["A"], _shared(at, o["B"]), o["C"])]
-
-
-def _address(at: Position, o: _Operands) -> list[ast.Expression]:
-    return _given(at, o, _called(at, "__cvta_generic_to_shared", o["A"]))
-
-
-def _nothing(at: Position, o: _Operands) -> list[ast.Expression]:
-    return []
-
-
 _B64 = ".shared(::cta)?.b64"
 _TEST = f"mbarrier.(try|test)_wait(.acquire)?(.cta)?{_B64} P,[A],B(,C)?;"
 _PARITY = _TEST.replace("_wait", "_wait.parity")
-# As they are without white space that means nothing. A to D are operands, O is what is written to, and any
-# other capital letter by itself is a name; what is in brackets with a question mark may be missing.
-_FORMS: list[tuple[str, _Maker]] = [
-    ("cp.async.(ca|cg).shared(::cta)?.global(.L2::(64B|128B|256B))?[A],[B],C(,D)?", _copy),
-    ("cp.async.commit_group", _plain("__pipeline_commit")),
-    ("cp.async.wait_group A", _plain("__pipeline_wait_prior")),
-    ("cp.async.wait_all", _wait_for_all),
-    (f"mbarrier.init{_B64}[A],B", _on_barrier("__mbarrier_init")),
-    (f"mbarrier.inval{_B64}[A]", _nothing),
-    (f"mbarrier.arrive(.release)?(.cta)?{_B64} O,[A](,B)?", _on_barrier("__mbarrier_arrive")),
-    (f"mbarrier.arrive.expect_tx(.release)?(.cta)?{_B64} O,[A],B", _on_barrier("__mbarrier_arrive", 1)),
-    (f"mbarrier.expect_tx(.relaxed)?(.cta)?{_B64}[A],B", _on_barrier("__mbarrier_expect_tx")),
-    (f"{{.reg .pred P;{_TEST}selp.(b32|u32|s32) O,1,0,P;}}", _on_barrier("__mbarrier_test_wait")),
-    (f"{{.reg .pred P;{_PARITY}selp.(b32|u32|s32) O,1,0,P;}}", _on_barrier("__mbarrier_test_wait_parity")),
-    ("cp.async.bulk.shared::(cluster|cta).global.mbarrier::complete_tx::bytes[A],[B],C,[D]", _bulk_copy),
-    ("cp.async.bulk.global.shared::cta.bulk_group[A],[B],C", _bulk_store),
-    ("cp.async.bulk.commit_group", _plain("__bulk_commit")),
-    ("cp.async.bulk.wait_group A", _plain("__bulk_wait", 0)),
-    ("cp.async.bulk.wait_group.read A", _plain("__bulk_wait", 1)),
-    ("fence.proxy.async(.shared::cta|.global)?", _plain("__proxy_fence")),
-    ("fence.mbarrier_init.release.cluster|griddepcontrol.(wait|launch_dependents)", _nothing),
-    ("{.reg .u64 T;cvta.to.shared.u64 T,A;cvt.u32.u64 O,T;}", _address),
-]  # fmt: skip
-# A loop around a wait, by a token or by a parity.
-_LOOP = f"{{.reg .pred P;L:{_TEST}@P bra(.uni)? E;bra(.uni)? L;E:}}"
-_LOOPS = [
-    (_LOOP, "__mbarrier_over"),
-    (_LOOP.replace("_wait", "_wait.parity"), "__mbarrier_over_parity"),
-]
+_SELECTED = "selp.(b32|u32|s32) O,1,0,P;}"
+_AGAIN = "@P bra(.uni)? E;bra(.uni)? L;E:}"  # a loop around a wait
+# Texts as they are without white space that means nothing, each with the calls that stand for it. In a text,
+# A to D are operands, O is what is written to, and any other capital letter by itself is a name; what is in
+# brackets with a question mark may be missing. In a call, `&A` is the pointer to a byte of shared memory that
+# the address A is, and `*A` that to a barrier. What is missing is left out; `until` loops around a test.
+_FORMS = {
+    "cp.async.(ca|cg).shared(::cta)?.global(.L2::(64B|128B|256B))?[A],[B],C(,D)?": (
+        "__pipeline_memcpy_async &A B C C-D"
+    ),
+    "cp.async.commit_group": "__pipeline_commit",
+    "cp.async.wait_group A": "__pipeline_wait_prior A",
+    "cp.async.wait_all": "__pipeline_commit; __pipeline_wait_prior 0",
+    f"mbarrier.init{_B64}[A],B": "__mbarrier_init *A B",
+    f"mbarrier.inval{_B64}[A]": "",
+    f"mbarrier.arrive(.release)?(.cta)?{_B64} O,[A](,B)?": "O = __mbarrier_arrive *A B",
+    f"mbarrier.arrive.expect_tx(.release)?(.cta)?{_B64} O,[A],B": "O = __mbarrier_arrive *A 1 B",
+    f"mbarrier.expect_tx(.relaxed)?(.cta)?{_B64}[A],B": "__mbarrier_expect_tx *A B",
+    f"{{.reg .pred P;{_TEST}{_SELECTED}": "O = __mbarrier_test_wait *A B",
+    f"{{.reg .pred P;{_PARITY}{_SELECTED}": "O = __mbarrier_test_wait_parity *A B",
+    f"{{.reg .pred P;L:{_TEST}{_AGAIN}": "until __mbarrier_over *A B",
+    f"{{.reg .pred P;L:{_PARITY}{_AGAIN}": "until __mbarrier_over_parity *A B",
+    "cp.async.bulk.shared::(cluster|cta).global.mbarrier::complete_tx::bytes[A],[B],C,[D]": (
+        "__bulk_copy &A B C *D"
+    ),
+    "cp.async.bulk.global.shared::cta.bulk_group[A],[B],C": "__bulk_store A &B C",
+    "cp.async.bulk.commit_group": "__bulk_commit",
+    "cp.async.bulk.wait_group A": "__bulk_wait A 0",
+    "cp.async.bulk.wait_group.read A": "__bulk_wait A 1",
+    "fence.proxy.async(.shared::cta|.global)?": "__proxy_fence",
+    "fence.mbarrier_init.release.cluster|griddepcontrol.(wait|launch_dependents)": "",
+    "{.reg .u64 T;cvta.to.shared.u64 T,A;cvt.u32.u64 O,T;}": "O = __cvta_generic_to_shared A",
+}
+_POINTERS = {"&": "__shared_byte_at", "*": "__shared_word_at"}
 
 
 def _compiled(form: str) -> re.Pattern[str]:
@@ -143,8 +78,7 @@ def _compiled(form: str) -> re.Pattern[str]:
     return re.compile(re.sub(r"(?<!\w)[A-Z](?!\w)", group, re.sub(r"[.\[\]{}]", r"\\\g<0>", form)))
 
 
-_KNOWN = [(_compiled(form), make) for form, make in _FORMS]
-_WAITS = [(_compiled(form), name) for form, name in _LOOPS]
+_KNOWN = [(_compiled(form), calls) for form, calls in _FORMS.items()]
 
 
 def assembly(p: StatementParser) -> ast.Statement:
@@ -162,20 +96,39 @@ def assembly(p: StatementParser) -> ast.Statement:
     p.need(";", " behind this assembly")
     text = re.sub(r" ?([,;\[\]{}@]) ?", r"\1", re.sub(r"\s+", " ", text))
     text = text.strip(" ;").replace(": ", ":")
-    for known, name in _WAITS:
+    for known, calls in _KNOWN:
         found = known.fullmatch(text)
         if found is not None:
-            (asked,) = _on_barrier(name)(start.at, _by_letter(p, found, operands, start.at))
-            again = ast.Unary(at=start.at, op="!", operand=asked)
-            return ast.For(at=start.at, test=again, body=ast.Block(at=start.at, body=[]))
-    for known, make in _KNOWN:
-        found = known.fullmatch(text)
-        if found is not None:
-            made = make(start.at, _by_letter(p, found, operands, start.at))
-            return ast.Block(
-                at=start.at, body=[ast.ExpressionStatement(at=start.at, expression=e) for e in made]
-            )
+            given = _by_letter(p, found, operands, start.at)
+            made = [_statement(start.at, call.split(), given) for call in calls.split("; ") if call]
+            return ast.Block(at=start.at, body=made)
     p.unsupported(_REFUSAL, start.at)
+
+
+def _statement(at: Position, words: list[str], given: dict[str, ast.Expression]) -> ast.Statement:
+    """A call as `_FORMS` has it, with its operands."""
+    if words[0] == "until":
+        again = ast.Unary(at=at, op="!", operand=_call(at, words[1:], given))
+        return ast.For(at=at, test=again, body=ast.Block(at=at, body=[]))
+    call = _call(at, words[2:] if "=" in words else words, given)
+    if "=" in words and "O" in given:
+        return ast.assigning(given["O"], call, at)
+    return ast.ExpressionStatement(at=at, expression=call)
+
+
+def _call(at: Position, words: list[str], given: dict[str, ast.Expression]) -> ast.Expression:
+    arguments: list[ast.Expression] = []
+    for word in words[1:]:
+        first, _, second = word.partition("-")
+        if word.isdigit():
+            arguments.append(ast.Literal(at=at, value=int(word), type=INT))
+        elif word[0] in _POINTERS:
+            arguments.append(_call(at, [_POINTERS[word[0]], word[1:]], given))
+        elif second in given:
+            arguments.append(ast.Binary(at=at, op="-", left=given[first], right=given[second]))
+        elif word in given:
+            arguments.append(given[word])
+    return ast.CallExpr(at=at, name=f"{FROM_ASSEMBLY}{words[0]}", arguments=arguments)
 
 
 def _accept(p: StatementParser, *texts: str) -> bool:
@@ -205,15 +158,15 @@ def _operands(p: StatementParser, out: list[ast.Expression]) -> None:
 
 def _by_letter(
     p: StatementParser, found: re.Match[str], operands: list[ast.Expression], at: Position
-) -> _Operands:
-    out: _Operands = {}
+) -> dict[str, ast.Expression]:
+    out: dict[str, ast.Expression] = {}
     for letter in "ABCDO":
         written = found.groupdict().get(letter)
         if written is None or written == "_":
             continue
         number = int(written.removeprefix("%"))
         if not written.startswith("%"):
-            out[letter] = _number(at, number)
+            out[letter] = ast.Literal(at=at, value=number, type=INT)
         elif number < len(operands):
             out[letter] = operands[number]
         else:

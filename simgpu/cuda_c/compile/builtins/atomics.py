@@ -27,7 +27,7 @@ from simgpu.cuda_c.memory.access import region_of, tell, words_of
 from simgpu.cuda_c.memory.pointers import MaskedAccess
 from simgpu.cuda_c.syntax.ast import CallExpr
 
-AtomicOperation: TypeAlias = Callable[[Any, Any], Any]
+AtomicOperation: TypeAlias = Callable[..., Any]
 Ints = (types.INT, types.UINT, types.ULLONG)
 _ONE = np.uint32(1)
 
@@ -38,6 +38,10 @@ def _add_bfloats(a: Any, b: Any) -> Any:
     bits = total.view(np.uint32)
     rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
     return np.where(np.isnan(total), 0x7FFF, rounded).astype(np.uint16)
+
+
+def _swapped(old: Any, wanted: Any, new: Any) -> Any:
+    return select_lanes(old == wanted, new, old)
 
 
 # For each name, the types that NVRTC 12.9 takes, and the operation.
@@ -51,6 +55,7 @@ _OPERATIONS: dict[str, tuple[tuple[types.Scalar, ...], AtomicOperation]] = {
     "atomicOr": (Ints, np.bitwise_or),
     "atomicXor": (Ints, np.bitwise_xor),
     "atomicExch": ((*Ints, types.FLOAT), lambda old, new: new),
+    "atomicCAS": ((types.INT, types.UINT, types.ULLONG, types.USHORT), _swapped),
     "atomicInc": ((types.UINT,), lambda x, top: select_lanes(x >= top, np.uint32(0), x + _ONE)),
     "atomicDec": ((types.UINT,), lambda x, top: select_lanes((x == 0) | (x > top), top, x - _ONE)),
 }
@@ -73,52 +78,41 @@ def _address(
     return target
 
 
-def _simple(name: str) -> BuiltinHandler:
+def _atomic(name: str) -> BuiltinHandler:
     kinds, operation = _OPERATIONS[name]
+    swaps = operation is _swapped
 
     def handle(c: Context, node: CallExpr, used: bool) -> Expr:
-        args = arguments(c, node, 2)
+        args = arguments(c, node, 3 if swaps else 2)
         kind = _address(c, node, kinds, args)
+        if swaps:
+            args[0].origin.note("compared")
         c.work(1, flops=int(kind.is_float))
-        pointer, operand = args[0].run, convert(c, args[1], kind, args[1].at).run
+        pointer, operands = args[0].run, [convert(c, a, kind, a.at).run for a in args[1:]]
         site = c.new_site(node.at, write=True)
         site.scope = 1 if node.name.endswith("_block") else 2
 
-        def change(view: NDArray[Any], index: NDArray[np.int64], part: Any) -> Any:
-            if used or not isinstance(operation, np.ufunc):
-                return _in_turn(view, index, part, operation)
-            operation.at(view, index, part)  # nobody wants the old values
+        def change(view: NDArray[Any], index: NDArray[np.int64], *parts: Any) -> Any:
+            if asks or not isinstance(operation, np.ufunc):
+                return _in_turn(view, index, operation, *parts)
+            operation.at(view, index, *parts)  # nobody wants the old values
             return None
 
+        asks = used or swaps
         blind = name == "atomicExch" and not used  # it only stores
-        run = _changing(pointer, kind, site, [operand], change, used, blind)
-        return _exchange(c, kind, run, node, args, used)
+        run = _changing(pointer, kind, site, operands, change, asks, blind)
+        # The old value comes from memory, but no warp waits for it unless it is used.
+        waited = load_place(c, args[0], args[0].origin) if asks else None
+        done = c.note(Exchange(nodes(args), load=waited))
+        return typed_value(c, kind, run, node.at, args, node=done)
 
     return handle
 
 
-def _compare_and_swap(c: Context, node: CallExpr, used: bool) -> Expr:
-    args = arguments(c, node, 3)
-    kind = _address(c, node, (types.INT, types.UINT, types.ULLONG, types.USHORT), args)
-    args[0].origin.note("compared")
-    expected = convert(c, args[1], kind, args[1].at).run
-    desired = convert(c, args[2], kind, args[2].at).run
-    c.work()
-    site = c.new_site(node.at, write=True)
-    site.scope = 1 if node.name.endswith("_block") else 2
-    run = _changing(args[0].run, kind, site, [expected, desired], _swap_in_turn)
-    return _exchange(c, kind, run, node, args, True)
-
-
 def _changing(
-    pointer: Evaluate,
-    kind: types.Scalar,
-    site: Site,
-    of: list[Evaluate],
-    change: Callable[..., Any],
-    used: bool = True,
-    blind: bool = False,
-) -> Evaluate:
+    pointer: Evaluate, kind: types.Scalar, site: Site, of: list[Evaluate], change: Callable[..., Any],
+    used: bool, blind: bool,
+) -> Evaluate:  # fmt: skip
     """Apply `change` to a view of the memory, the index of each lane, and the operands `of` it.
 
     What is `blind` may meet memory that nobody has written.
@@ -157,14 +151,6 @@ def _changing(
     return evaluate
 
 
-def _exchange(
-    c: Context, kind: types.Scalar, run: Evaluate, node: CallExpr, args: list[Expr], used: bool
-) -> Expr:
-    """The old value: it comes from memory, but no warp waits for it unless it is used."""
-    waited = load_place(c, args[0], args[0].origin) if used else None
-    return typed_value(c, kind, run, node.at, args, node=c.note(Exchange(nodes(args), load=waited)))
-
-
 def _rounds(index: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     """Groups of lanes that do not meet, such that lanes of one element keep their order."""
     order = np.argsort(index, kind="stable")
@@ -181,50 +167,34 @@ def _rounds(index: NDArray[np.int64]) -> list[NDArray[np.int64]]:
 
 
 def _in_turn(
-    view: NDArray[Any],
-    index: NDArray[np.int64],
-    part: NDArray[Any],
-    operation: AtomicOperation,
+    view: NDArray[Any], index: NDArray[np.int64], operation: AtomicOperation, *parts: NDArray[Any]
 ) -> NDArray[Any]:
     out = np.empty(len(index), view.dtype)
     first = index[0]
-    if isinstance(operation, np.ufunc) and len(index) > 1 and bool((index == first).all()):
+    alone = len(index) > 1 and bool((index == first).all())
+    if alone and isinstance(operation, np.ufunc):
         # All are on one element, so the running result, rounded at each step, is what the turns give. Of its
         # type, since NumPy would add up 32-bit integers in 64 bits, where they don't wrap around.
         start = view[first : first + 1]
-        chain = operation.accumulate(np.concatenate((start, part)), dtype=view.dtype)
+        chain = operation.accumulate(np.concatenate((start, *parts)), dtype=view.dtype)
         view[first] = chain[-1]
         return chain[:-1]
-    for lanes in _rounds(index):
-        where = index[lanes]
-        old = out[lanes] = view[where]
-        view[where] = operation(old, part[lanes])
-    return out
-
-
-def _swap_in_turn(
-    view: NDArray[Any], index: NDArray[np.int64], wanted: NDArray[Any], news: NDArray[Any]
-) -> NDArray[Any]:
-    out = np.empty(len(index), view.dtype)
-    first = index[0]
-    if len(index) > 64 and bool((index == first).all()):
+    if alone and operation is _swapped and len(index) > 64:
         current = view[first]
-        for k in range(len(index)):
+        for k, (wanted, new) in enumerate(zip(*parts, strict=True)):
             out[k] = current
-            if current == wanted[k]:
-                current = news[k]
+            current = new if current == wanted else current
         view[first] = current
         return out
     for lanes in _rounds(index):
         where = index[lanes]
         old = out[lanes] = view[where]
-        view[where] = select_lanes(old == wanted[lanes], news[lanes], old)
+        view[where] = operation(old, *[part[lanes] for part in parts])
     return out
 
 
-_HANDLERS = {name: _simple(name) for name in _OPERATIONS} | {"atomicCAS": _compare_and_swap}
 ATOMIC_FUNCTIONS: dict[str, BuiltinHandler] = {
-    name + scope: fenced(handler)
-    for name, handler in _HANDLERS.items()
+    name + scope: fenced(_atomic(name))
+    for name in _OPERATIONS
     for scope in ("", "_block", "_system")
 }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from simgpu.cuda_c.compile.conversions import convert
 from simgpu.cuda_c.compile.form import Price
 from simgpu.cuda_c.compile.typed import Expr
 from simgpu.cuda_c.syntax.ast import CallExpr
-from simgpu.cuda_c.types import DOUBLE, FLOAT, INT, LLONG, UINT, ULLONG, VECTORS, Scalar
+from simgpu.cuda_c.types import DOUBLE, FLOAT, INT, LLONG, UINT, ULLONG, VECTORS
 
 _FREE = Price(0)
 
@@ -67,18 +68,12 @@ def _byte_perm(a: Any, b: Any, select: Any) -> Any:
     return out
 
 
-def _funnel(low: Any, high: Any, shift: Any) -> Any:
-    """Shift two words to the right, as one, and take the lower."""
+def _funnel(left: bool, low: Any, high: Any, shift: Any) -> Any:
+    """Shift two words to the right, as one, and take the lower; to the left, take the upper."""
     both = (high.astype(np.uint64) << np.uint64(32)) | low.astype(np.uint64)
-    return (both >> shift.astype(np.uint64)).astype(np.uint32)
-
-
-def _funnel_right(low: Any, high: Any, shift: Any) -> Any:
-    return _funnel(low, high, shift & np.uint32(31))
-
-
-def _funnel_left(low: Any, high: Any, shift: Any) -> Any:
-    return _funnel(low, high, np.uint32(32) - (shift & np.uint32(31)))
+    places = shift & np.uint32(31)
+    places = np.uint32(32) - places if left else places
+    return (both >> places.astype(np.uint64)).astype(np.uint32)
 
 
 def _dot_of_bytes(c: Context, node: CallExpr, used: bool) -> Expr:
@@ -103,14 +98,6 @@ def _dot_of_bytes(c: Context, node: CallExpr, used: bool) -> Expr:
     return elementwise(c, node, args, kind, dot)
 
 
-def _as(dtype: Any) -> Callable[[Any], Any]:
-    return lambda x: x.view(dtype)
-
-
-def _to(kind: Scalar) -> Callable[[Any], Any]:
-    return lambda x: x.astype(kind.dtype)
-
-
 BIT_FUNCTIONS: dict[str, BuiltinHandler] = {
     "__popc": by_thread([UINT], INT, _popc),
     "__popcll": by_thread([ULLONG], INT, _popc),
@@ -123,18 +110,20 @@ BIT_FUNCTIONS: dict[str, BuiltinHandler] = {
     "__mulhi": by_thread([INT, INT], INT, _mulhi),
     "__umulhi": by_thread([UINT, UINT], UINT, _mulhi),
     "__byte_perm": by_thread([UINT, UINT, UINT], UINT, _byte_perm),
-    "__funnelshift_l": by_thread([UINT, UINT, UINT], UINT, _funnel_left),
-    "__funnelshift_r": by_thread([UINT, UINT, UINT], UINT, _funnel_right),
-    "__int_as_float": by_thread([INT], FLOAT, _as(np.float32), _FREE),
-    "__uint_as_float": by_thread([UINT], FLOAT, _as(np.float32), _FREE),
-    "__float_as_int": by_thread([FLOAT], INT, _as(np.int32), _FREE),
-    "__float_as_uint": by_thread([FLOAT], UINT, _as(np.uint32), _FREE),
-    "__longlong_as_double": by_thread([LLONG], DOUBLE, _as(np.float64), _FREE),
-    "__double_as_longlong": by_thread([DOUBLE], LLONG, _as(np.int64), _FREE),
+    "__funnelshift_l": by_thread([UINT, UINT, UINT], UINT, partial(_funnel, True)),
+    "__funnelshift_r": by_thread([UINT, UINT, UINT], UINT, partial(_funnel, False)),
+    "__int_as_float": by_thread([INT], FLOAT, methodcaller("view", np.float32), _FREE),
+    "__uint_as_float": by_thread([UINT], FLOAT, methodcaller("view", np.float32), _FREE),
+    "__float_as_int": by_thread([FLOAT], INT, methodcaller("view", np.int32), _FREE),
+    "__float_as_uint": by_thread([FLOAT], UINT, methodcaller("view", np.uint32), _FREE),
+    "__longlong_as_double": by_thread([LLONG], DOUBLE, methodcaller("view", np.float64), _FREE),
+    "__double_as_longlong": by_thread([DOUBLE], LLONG, methodcaller("view", np.int64), _FREE),
     "__dp4a": _dot_of_bytes,
-    "__double2float_rn": by_thread([DOUBLE], FLOAT, _to(FLOAT)),
+    "__double2float_rn": by_thread([DOUBLE], FLOAT, methodcaller("astype", FLOAT.dtype)),
     **{
-        f"__{word}2{target.name}_rn": by_thread([kind], target, _to(target))
+        f"__{word}2{target.name}_rn": by_thread(
+            [kind], target, methodcaller("astype", target.dtype)
+        )
         for word, kind in (("int", INT), ("uint", UINT), ("ll", LLONG), ("ull", ULLONG))
         for target in (FLOAT, DOUBLE)
     },

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,6 @@ from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.memory.copies import copies_of
 from simgpu.cuda_c.memory.pointers import Ptr
 from simgpu.cuda_c.syntax.ast import CallExpr
-from simgpu.cuda_c.text.source import Position
 from simgpu.errors import MisalignedError, OutOfBoundsError
 
 # The types that a copy of so many bytes moves at once.
@@ -116,14 +115,8 @@ def _memcpy_async(c: Context, node: CallExpr, used: bool) -> Expr:
     return typed_value(c, types.VOID, evaluate, node.at, args)
 
 
-def _commit(t: Team, m: Mask, at: Position) -> None:
-    copies_of(t).commit(t, m)
-
-
-def _wait(t: Team, m: Mask, at: Position, left: Any) -> None:
-    copies_of(t).wait_prior(t, m, left)
-
-
+_commit: Callable[..., None] = lambda t, m, at: copies_of(t).commit(t, m)
+_wait: Callable[..., None] = lambda t, m, at, left: copies_of(t).wait_prior(t, m, left)
 COPY_FUNCTIONS: dict[str, BuiltinHandler] = {
     "__pipeline_memcpy_async": fenced(_memcpy_async, behind=False),
     "__pipeline_commit": by_team([], types.VOID, _commit),

@@ -14,13 +14,7 @@ from numpy.typing import NDArray
 
 from simgpu.cuda_c import types
 from simgpu.cuda_c.compile import constants, storage
-from simgpu.cuda_c.compile.builtins.common import (
-    BuiltinHandler,
-    arguments,
-    by_team,
-    by_value,
-    need_count,
-)
+from simgpu.cuda_c.compile.builtins import common
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import constant, convert, decay, typed_value
 from simgpu.cuda_c.compile.form import Followed, Price, Sleep
@@ -34,7 +28,7 @@ from simgpu.errors import DeviceAssertError, KernelFault
 
 def _load(c: Context, node: CallExpr, used: bool) -> Expr:
     """`__ldg` and the other loads that name a cache."""
-    (pointer,) = arguments(c, node, 1)
+    (pointer,) = common.arguments(c, node, 1)
     if not isinstance(pointer.type, types.Pointer):
         c.fail(node.at, f"{node.name}() needs an address, not a '{types.spelled(pointer.type)}'")
     address, volatile = c.note(Followed((pointer.node,))), node.name == "__ldcv"
@@ -183,21 +177,21 @@ def _trap(what: str, t: Team, m: Mask, at: Position) -> None:
 
 def _expected(c: Context, node: CallExpr, used: bool) -> Expr:
     """`__builtin_expect(value, usual)`: the value, since a hint changes none."""
-    value, usual = arguments(c, node, 2)
+    value, usual = common.arguments(c, node, 2)
     convert(c, usual, types.LONG, usual.at)
     return replace(convert(c, value, types.LONG, value.at), place=None)
 
 
 def _aligned(c: Context, node: CallExpr, used: bool) -> Expr:
     """`__builtin_assume_aligned(pointer, bytes)`: the pointer, whose loads are checked anyway."""
-    pointer, bytes_ = arguments(c, node, 2)
+    pointer, bytes_ = common.arguments(c, node, 2)
     convert(c, bytes_, types.ULONG, bytes_.at)
     out = convert(c, pointer, types.Pointer(types.VOID, const=True), pointer.at)
     return replace(out, type=types.Pointer(types.VOID), place=None)
 
 
 def _nan(kind: types.Scalar, c: Context, node: CallExpr, used: bool) -> Expr:
-    need_count(c, node, 1)
+    common.need_count(c, node, 1)
     return constant(kind, math.nan, node.at)
 
 
@@ -217,7 +211,7 @@ def _hint(c: Context, node: CallExpr, used: bool) -> Expr:
 
 
 def _static_assert(c: Context, node: CallExpr, used: bool) -> Expr:
-    need_count(c, node, 1, 2)
+    common.need_count(c, node, 1, 2)
     given = node.arguments[0]
     test = constants.evaluated(c, convert(c, c.expression(given), types.BOOL, given.at), given)
     if test.constant is None:
@@ -232,13 +226,9 @@ def _static_assert(c: Context, node: CallExpr, used: bool) -> Expr:
     return typed_value(c, types.VOID, lambda t, m: None, node.at)
 
 
-def _list_of(*parts: Any) -> list[Any]:
-    return list(parts)
-
-
-MISC_FUNCTIONS: dict[str, BuiltinHandler] = {
+MISC_FUNCTIONS: dict[str, common.BuiltinHandler] = {
     "printf": _printf,
-    "assert": by_team([types.BOOL], types.VOID, _assert, Price(2)),
+    "assert": common.by_team([types.BOOL], types.VOID, _assert, Price(2)),
     "static_assert": _static_assert,
     "__builtin_expect": _expected,
     "__builtin_assume_aligned": _aligned,
@@ -246,12 +236,12 @@ MISC_FUNCTIONS: dict[str, BuiltinHandler] = {
     "nanf": partial(_nan, types.FLOAT),
 }
 for _name, _type in (("clock", types.LONG), ("clock64", types.LLONG)):
-    MISC_FUNCTIONS[_name] = by_team([], _type, partial(_clock, _type))
+    MISC_FUNCTIONS[_name] = common.by_team([], _type, partial(_clock, _type))
 for _name, _what in (
     ("__trap", "stops itself with __trap()"),
     ("__builtin_unreachable", "comes to __builtin_unreachable()"),
 ):
-    MISC_FUNCTIONS[_name] = by_team([], types.VOID, partial(_trap, _what), Price(0))
+    MISC_FUNCTIONS[_name] = common.by_team([], types.VOID, partial(_trap, _what), Price(0))
 for _name in ("__ldg", "__ldcg", "__ldca", "__ldcs", "__ldlu", "__ldcv"):
     MISC_FUNCTIONS[_name] = _load
 # A launch begins here when the one before it in its stream has ended, so nothing is left to be waited for.
@@ -261,4 +251,6 @@ for _name in ("__builtin_assume", "__nanosleep", "__prof_trigger", *_EARLY):
 for _name, _type in types.VECTORS.items():
     if _name not in ("dim3", "half2"):
         _parts = [field.type for field in _type.fields]
-        MISC_FUNCTIONS[f"make_{_name}"] = by_value(_parts, _type, _list_of, Price(0))
+        MISC_FUNCTIONS[f"make_{_name}"] = common.by_value(
+            _parts, _type, lambda *parts: [*parts], Price(0)
+        )

@@ -165,19 +165,8 @@ def _multiply(c: Context, node: CallExpr, used: bool) -> Expr:
 def tensor_product(a: Any, b: Any, c: Any, least: int) -> NDArray[np.float32]:
     """`a @ b + c` of stacks of matrices, rounded as an H200's tensor cores do.
 
-    Parameters
-    ----------
-    a, b : ndarray
-        (n, rows, 16) and (n, 16, columns): float16, or uint16 with the bits of bfloat16.
-    c : ndarray
-        (n, rows, columns), float32.
-    least : int
-        The least exponent of the inputs' normal numbers.
-
-    Returns
-    -------
-    ndarray
-        (n, rows, columns), float32.
+    `a` and `b` are of shapes (n, rows, 16) and (n, 16, columns), float16 or the bits of bfloat16 as uint16;
+    `c` and the result (n, rows, columns), float32. `least` is the least exponent of normal numbers of a and b.
     """
     if a.dtype == np.uint16:
         a, b = ((x.astype(np.uint32) << 16).view(np.float32) for x in (a, b))

@@ -100,9 +100,6 @@ def called_function(c: Context, node: ast.CallExpr, used: bool) -> Expr:
     return storage.use_storage(c, call_expression(c, node, used))
 
 
-# -- members
-
-
 def call_method(c: Context, node: ast.CallExpr, this: Expr) -> Expr:
     """`this.name(...)`; of the address of a function, a call of it."""
     if isinstance(this.type, types.FunctionPointer) and node.name == "operator()":
@@ -142,9 +139,6 @@ def _call_in(c: Context, node: ast.CallExpr, known: Class, this: Expr | None) ->
     functions = known.methods[node.name]
     arguments = _arguments(c, node, functions, known.scope)
     return _call_with(c, Invocation(node, arguments, known, this, whole), functions)
-
-
-# -- choosing
 
 
 def _call_with(c: Context, call: Invocation, functions: Functions) -> Expr:
@@ -195,9 +189,6 @@ def _arguments(c: Context, node: ast.CallExpr, functions: Functions, names: Scop
         else:
             out.append(argument(c, given))
     return out
-
-
-# -- expansion
 
 
 def expand(c: Context, call: Invocation, function: ast.FunctionDecl, names: Scope) -> Expr:

@@ -63,11 +63,6 @@ class Frame:
     breaks: list[int] = field(default_factory=list[int])
     continues: list[int] = field(default_factory=list[int])
 
-    @property
-    def called(self) -> Position | None:
-        """The place of the call."""
-        return self.body.call.at if self.body is not None and self.body.call is not None else None
-
 
 @dataclass
 class File:
@@ -155,8 +150,6 @@ class Context:
     def __post_init__(self) -> None:
         self.scope = self.file.scope
 
-    # -- messages
-
     def fail(self, at: Position, message: str) -> NoReturn:
         """Refuse what a CUDA compiler refuses too."""
         self.file.source.fail(at, message)
@@ -172,8 +165,6 @@ class Context:
         if self.file.text.missing:
             return f"; it may be{self.file.text.not_found}"
         return ""
-
-    # -- any node
 
     def expression(self, node: Expression, used: bool = True) -> Expr:
         """An expression whose value is wanted (or, with `used` False, only its effect)."""
@@ -211,8 +202,6 @@ class Context:
         known = self.class_of(ctype)
         return types.needs_memory(ctype) or (known is not None and known.exposes)
 
-    # -- numbers
-
     def new_slot(self) -> int:
         """A place for a value in `Team.slots`."""
         self.numbers.slots += 1
@@ -241,8 +230,6 @@ class Context:
         self.numbers.sites.append(site)
         self.steps.append(form.AccessOp(site.index, wide))
         return site
-
-    # -- the form
 
     def note(self, node: N) -> N:
         """Write a step into the form."""

@@ -110,8 +110,6 @@ class Control:
         self.functions(piece.steps)
         return piece.run, piece.point
 
-    # -- straight code
-
     def _piece(self, piece: form.BasicBlock) -> Execute:
         evaluate, point = piece.run, piece.point
         if evaluate is None:
@@ -140,8 +138,6 @@ class Control:
             return out
 
         return evaluate
-
-    # -- branches
 
     def _branch(self, step: form.Branch) -> Execute:
         test, point = self._computing(step.head)
@@ -211,8 +207,6 @@ class Control:
 
         return self._attempt(step, step.head, execute)
 
-    # -- leaving
-
     def _leave(self, step: form.Leave) -> Execute:
         target, slot = step.exit, step.slot
         if target is None:
@@ -235,8 +229,6 @@ class Control:
             return None
 
         return self._attempt(step, step.piece, execute)
-
-    # -- loops
 
     def _loop(self, loop: Loop) -> Execute:
         self.functions([*loop.test.steps, *loop.step.steps])

@@ -205,10 +205,7 @@ def _to_number(c: Context, expr: Expr, target: Scalar, at: Position) -> Expr:
     run, dtype = expr.run, target.dtype
     c.aims.follows = True
     c.aims.cast.unite(expr.origin)
-
-    def number(t: Team, m: Mask) -> Any:
-        return t.launch.addresses.number(run(t, m)).view(dtype)
-
+    number: Evaluate = lambda t, m: t.launch.addresses.number(run(t, m)).view(dtype)
     return typed_value(c, target, number, at, [expr])
 
 
@@ -219,10 +216,7 @@ def _from_number(c: Context, expr: Expr, target: Pointer, at: Position) -> Expr:
     c.aims.follows = True
     step = size_of(target.target)
     run = convert(c, expr, ULLONG, at).run
-
-    def follow(t: Team, m: Mask) -> Any:
-        return t.launch.addresses.pointer(t, m, run(t, m), step, at)
-
+    follow: Evaluate = lambda t, m: t.launch.addresses.pointer(t, m, run(t, m), step, at)
     return typed_value(c, target, follow, at, [expr], origin=c.aims.cast)
 
 

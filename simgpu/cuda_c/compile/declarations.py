@@ -145,9 +145,6 @@ def _object(c: Context, item: ast.Declarator, known: Class, const: bool) -> Eval
     return in_lane_order(begin, making)
 
 
-# -- in registers
-
-
 def _auto(c: Context, item: ast.Declarator) -> Evaluate | None:
     if isinstance(item.init, ast.Braces) and item.init.type is None and len(item.init.items) == 1:
         item = replace(item, init=item.init.items[0])
@@ -198,9 +195,6 @@ def _unset(c: Context, item: ast.Declarator, ctype: types.CType) -> Evaluate:
     return evaluate
 
 
-# -- references
-
-
 def _reference(
     c: Context, item: ast.Declarator, ctype: types.CType, const: bool, target: Expr | None = None
 ) -> Evaluate | None:
@@ -213,9 +207,6 @@ def _reference(
     binding, fix = rooms.bind_reference(c, item.name, target, ctype, const, item.at, volatile)
     _enter(c, item.name, binding, item.at)
     return fix
-
-
-# -- arrays and other memory
 
 
 def _in_memory(

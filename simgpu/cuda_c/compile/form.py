@@ -429,13 +429,18 @@ def read_by(*steps: Instruction) -> set[Variable]:
 def counting(piece: BasicBlock) -> tuple[Variable, str, IRValue] | None:
     """The variable, operator and amount of a piece that does nothing but update a variable in a register."""
     assigned = [step for step in piece.steps if isinstance(step, RegisterWrite)]
-    value = bare(assigned[0].value) if len(assigned) == 1 else None
+    return updated(assigned[0]) if len(assigned) == 1 else None
+
+
+def updated(step: RegisterWrite) -> tuple[Variable, str, IRValue] | None:
+    """The same of a step that computes the new value of a variable from its old one."""
+    value = bare(step.value)
     if not isinstance(value, Operation) or len(value.parts) != 2:
         return None
     old, amount = bare(value.parts[0]), value.parts[1]
     read = old.parts[0] if isinstance(old, Old) else None
-    same = isinstance(read, Read) and read.variable is assigned[0].variable
-    return (assigned[0].variable, value.op, amount) if same else None
+    same = isinstance(read, Read) and read.variable is step.variable
+    return (step.variable, value.op, amount) if same else None
 
 
 def bare(node: IRValue) -> IRValue:

@@ -13,7 +13,6 @@ from simgpu.cuda_c.compile.form import Operation
 from simgpu.cuda_c.compile.typed import Evaluate, Expr
 from simgpu.cuda_c.lockstep import Mask, Team, varies
 from simgpu.cuda_c.lockstep.values import COMPARISONS, BinaryFunction, arithmetic
-from simgpu.cuda_c.memory.pointers import Ptr
 from simgpu.cuda_c.text.source import Position
 from simgpu.cuda_c.types import (
     BOOL,
@@ -177,9 +176,6 @@ def common_type(c: Context, a: Expr, b: Expr, at: Position) -> CType:
     c.fail(at, f"the sides of ':' do not fit: '{spelled(a.type)}' and '{spelled(b.type)}'")
 
 
-# -- pointers
-
-
 def _pointer_operation(c: Context, op: str, left: Expr, right: Expr, at: Position) -> Expr:
     if op in COMPARISONS:
         return _compare_pointers(c, op, left, right, at)
@@ -198,10 +194,7 @@ def _pointer_operation(c: Context, op: str, left: Expr, right: Expr, at: Positio
     start, forward = pointer.run, number.run
     backward: Evaluate = lambda t, m: -np.asarray(forward(t, m), np.int64)[()]
     offset = backward if op == "-" else forward
-
-    def evaluate(t: Team, m: Mask) -> Ptr:
-        return start(t, m).plus(offset(t, m), step)
-
+    evaluate: Evaluate = lambda t, m: start(t, m).plus(offset(t, m), step)
     out = binary_operation(c, op, pointer.type, pointer.type, evaluate, at, [pointer, number])
     out.origin = pointer.origin
     return out

@@ -76,9 +76,6 @@ def content(c: Context, node: ast.Expression, used: bool) -> typed.Expr:
     return storage.use_storage(c, place_of(c, node))
 
 
-# -- names
-
-
 def _name(c: Context, node: ast.DeclRefExpr) -> typed.Expr:
     found = c.scope.find(node.name)
     if node.away and found and found is c.scope.outermost().names.get(node.name):
@@ -147,9 +144,6 @@ def _unknown(c: Context, node: ast.DeclRefExpr) -> NoReturn:
     if name in c.file.text.aside:
         hint = f"{c.elsewhere(name)}: write __device__, __constant__ or const there, or pass it to the kernel"
     c.fail(node.at, f"'{name}' is not declared{hint}")
-
-
-# -- members
 
 
 def _member(c: Context, node: ast.Member) -> typed.Expr:
@@ -234,9 +228,6 @@ def _part(c: Context, base: typed.Expr, field: types.Field, at: Position) -> typ
     return out
 
 
-# -- indices, dereferences, addresses
-
-
 def _index(c: Context, node: ast.Index) -> typed.Expr:
     base = place_of(c, node.base)
     if isinstance(base.type, types.Struct):
@@ -267,10 +258,7 @@ def index_value(c: Context, index: typed.Expr, at: Position) -> typed.Expr:
         # an unsigned and a signed integer.
         run, known = index.run, index.constant
         known = known if known is None else np.uint64(known).view(np.int64)
-
-        def wrapped(t: Team, m: Mask) -> Any:
-            return run(t, m).view(np.int64)
-
+        wrapped: typed.Evaluate = lambda t, m: run(t, m).view(np.int64)
         return replace(index, type=types.LLONG, run=wrapped, constant=known)
     return convert(c, index, types.INT, at) if index.type.size < 4 else index
 
@@ -289,16 +277,10 @@ def _element(
         c.fail(at, "a void pointer must be cast before it is indexed")
     step = types.size_of(target)
     start, offset = base.run, index.run
+    pointer: typed.Evaluate = lambda t, m: start(t, m).plus(offset(t, m), step)
     if index.constant is not None:
         count = int(index.constant)
-
-        def pointer(t: Team, m: Mask) -> Ptr:
-            return start(t, m).plus(count, step)
-    else:
-
-        def pointer(t: Team, m: Mask) -> Ptr:
-            return start(t, m).plus(offset(t, m), step)
-
+        pointer = lambda t, m: start(t, m).plus(count, step)
     length = ctype.length if isinstance(ctype, types.ArrayType) else None
     array = base.place if isinstance(base.place, typed.MemoryPlace) and length is not None else None
     const = ctype.const or (array is not None and array.const)

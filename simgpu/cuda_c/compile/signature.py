@@ -20,9 +20,8 @@ from simgpu.cuda_c.types import ArrayType, CType, Pointer, Scalar, Struct, spell
 from simgpu.errors import KernelCompileError, UnsupportedFeatureError
 
 PLACED = {"__constant__", "__device__", "__managed__"}
-# The namespaces and the name of a kernel, in front of template arguments and parameters.
 _Found: TypeAlias = tuple[ast.FunctionDecl, typed.Scope, str]  # a kernel, its scope, and its name
-_Given: TypeAlias = ast.TypeName | ast.Expression
+# The namespaces and the name of a kernel, in front of template arguments and parameters.
 _HEAD = re.compile(r"\s*((?:\w+\s*::\s*)*)(\w*)\s*")
 
 
@@ -165,7 +164,9 @@ def instance_of(c: Context, name: str) -> _Found:
     return _told_apart(c, found, params)
 
 
-def _arguments(c: Context, text: Source) -> tuple[list[_Given] | None, list[ast.Param] | None]:
+def _arguments(
+    c: Context, text: Source
+) -> tuple[list[ast.TemplateArgument] | None, list[ast.Param] | None]:
     """Read the arguments of the template, and the parameters, behind a kernel's name."""
     if not text.text:
         return None, None
@@ -183,7 +184,7 @@ def _arguments(c: Context, text: Source) -> tuple[list[_Given] | None, list[ast.
 
 
 def _bound(
-    c: Context, text: Source, function: ast.FunctionDecl, given: Sequence[_Given] | None,
+    c: Context, text: Source, function: ast.FunctionDecl, given: Sequence[ast.TemplateArgument] | None,
     kernels: Sequence[ast.FunctionDecl],
 ) -> _Found:  # fmt: skip
     """A kernel, or what it is for just these arguments of its template; its scope; and the arguments."""

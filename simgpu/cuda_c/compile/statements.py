@@ -53,9 +53,6 @@ def effect(c: Context, node: ast.ExpressionStatement) -> None:
     try_out(c, piece)
 
 
-# -- branches
-
-
 def tested(c: Context, node: ast.Expression) -> tuple[Expr, Evaluate]:
     """A condition that a warp branches on."""
     expr = c.expression(node)
@@ -115,11 +112,8 @@ def _labels(c: Context, node: ast.Switch, subject: Expr) -> list[int | None]:
     return values
 
 
-# -- loops: every kind of them is a `For` by now
-
-
 def loop(c: Context, node: ast.For) -> None:
-    """Compile `for`, `while` or `do`."""
+    """Compile any loop: every kind of them is a `For` by now."""
     with c.scoped():
         if node.init is not None:
             c.statement(node.init)
@@ -176,9 +170,6 @@ def _turns(c: Context, node: ast.For) -> None:
         test_inside(c, whole)
     c.waits = c.waits or (c.trial and waiting.may_wait_in(whole))
     c.note(whole)
-
-
-# -- leaving
 
 
 def jump_statement(c: Context, node: ast.Jump) -> None:

@@ -22,9 +22,6 @@ from simgpu.errors import UninitialisedReadError
 LOST = "changing one of several variables by a reference is not supported: take a pointer"
 
 
-# -- reading
-
-
 def read_variable(c: Context, variable: Variable, at: Position) -> Expr:
     """A variable as an expression with a place."""
     slot = variable.slot
@@ -73,9 +70,7 @@ def read_memory(c: Context, place: MemoryPlace, ctype: CType, at: Position) -> E
         place.origin.note("signals")
     c.aims.watched.append((site, place.origin))
 
-    def evaluate(t: Team, m: Mask) -> Any:
-        return access.load_lanes(t, m, pointer(t, m), ctype, site)
-
+    evaluate: Evaluate = lambda t, m: access.load_lanes(t, m, pointer(t, m), ctype, site)
     node = c.note(form.Cell((place.node,)))
     c.aims.follows |= has_pointer(ctype)
     origin = place.origin.content() if isinstance(ctype, types.Pointer | types.Struct) else Origin()
@@ -111,9 +106,6 @@ def _register_reader(
         return t.slots[slot]
 
     return checked
-
-
-# -- writing
 
 
 def has_pointer(ctype: CType) -> bool:
@@ -187,11 +179,7 @@ def forget_storage(m: Mask, defined: Any) -> Any:
 
 def put(slot: int, compute: Evaluate) -> Evaluate:
     """Give a variable its first value."""
-
-    def evaluate(t: Team, m: Mask) -> None:
-        begin(t, m, slot, compute(t, m))
-
-    return evaluate
+    return lambda t, m: begin(t, m, slot, compute(t, m))
 
 
 def _register_writer(place: RegisterPlace, ctype: CType, evaluate: Evaluate) -> Evaluate:
@@ -278,11 +266,8 @@ def _with_hole(t: Team, m: Mask, value: Any, state: Any, what: str) -> Any:
     return value if isinstance(value, Ptr) else holes.holed(t, value, missing, what)
 
 
-# -- structs, whose values are lists of their leaves
-
-
 def pick_leaves(whole: Evaluate, ctype: CType, first: int, count: int, at: Position) -> Evaluate:
-    """The part of a struct's value that is a member of type `ctype`."""
+    """The part of a struct's value, a list of its leaves, that is a member of type `ctype`."""
     if isinstance(ctype, (types.Scalar, types.Pointer)):
 
         def pick(t: Team, m: Mask) -> Any:

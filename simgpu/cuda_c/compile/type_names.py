@@ -19,7 +19,7 @@ from simgpu.errors import KernelCompileError
 
 _MOST_MEMBERS = 10_000  # with those of its members; an array counts as one
 _MOST_BYTES = 2**62  # of an array
-TemplateArguments: TypeAlias = Sequence[ast.TypeName | ast.Expression]  # to a template
+TemplateArguments: TypeAlias = Sequence[ast.TemplateArgument]
 
 
 def _is_reference(c: Context, node: ast.Expression, of: typed.Expr) -> bool:
@@ -107,9 +107,6 @@ def param_type(c: Context, param: ast.Param) -> CType:
         return ctype
     inner = array_type(c, ctype, list(param.dims[1:]))
     return types.Pointer(inner, param.type.itself("const"), param.type.itself("volatile"))
-
-
-# -- structs
 
 
 def declare_type(c: Context, node: ast.StructDef) -> None:
@@ -348,15 +345,8 @@ def _static(c: Context, item: ast.Declarator) -> Number:
     return Number(value)
 
 
-# -- templates of structs
-
-
 def template_argument(
-    c: Context,
-    kind: ast.TypeName | None,
-    given: ast.TypeName | ast.Expression,
-    at: Position,
-    names: Scope,
+    c: Context, kind: ast.TypeName | None, given: ast.TemplateArgument, at: Position, names: Scope
 ) -> Given:
     """Bind a parameter: to a type if `kind` is None, to a struct template, or to a number of that type.
 
@@ -491,9 +481,8 @@ def _matched(c: Context, node: ast.StructDef, arguments: Sequence[Given]) -> Sco
 
 
 def deduced(
-    c: Context, pattern: ast.TypeName | ast.Expression, argument: Given, unknown: set[str],
-    scope: Scope,
-) -> bool:  # fmt: skip
+    c: Context, pattern: ast.TemplateArgument, argument: Given, unknown: set[str], scope: Scope
+) -> bool:
     """Hold a pattern against what is given, to find what template parameters stand for; whether it fits."""
     name = pattern.name if isinstance(pattern, ast.DeclRefExpr) else getattr(pattern, "base", "")
     if not isinstance(argument, TypeBinding) or not isinstance(pattern, ast.TypeName):

@@ -358,15 +358,10 @@ def _patience(loop: Loop, strict: bool) -> dict[Variable, int]:
 
 def _counted(step: form.RegisterWrite) -> tuple[Variable, int] | None:
     """The integer to which a step adds 1, or from which it takes 1, and which of the two."""
-    value = form.bare(step.value)
-    if not isinstance(value, form.Operation) or value.op not in ("+", "-"):
-        return None
-    old, one = form.bare(value.parts[0]), value.parts[-1]
-    counts = isinstance(old, form.Old) and isinstance(one, form.Constant) and one.value == 1
-    variable = _variable(old.parts[0]) if counts else None
-    if variable is None or not isinstance(variable.type, Scalar) or not variable.type.is_integer:
-        return None
-    return variable, 1 if value.op == "+" else -1
+    variable, op, by = form.updated(step) or (step.variable, "", None)
+    one = isinstance(by, form.Constant) and by.value == 1
+    whole = isinstance(variable.type, Scalar) and variable.type.is_integer
+    return (variable, 1 if op == "+" else -1) if one and whole and op in ("+", "-") else None
 
 
 def _variable(node: IRValue) -> Variable | None:

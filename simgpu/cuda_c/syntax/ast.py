@@ -49,7 +49,7 @@ class TypeName(SyntaxNode):
     # The qualifiers of each `*`, inside out.
     pointers: list[set[str]] = field(default_factory=list[set[str]])
     reference: bool = False
-    arguments: list[TypeName | Expression] | None = None  # of a struct template
+    arguments: list[TemplateArgument] | None = None  # of a struct template
     nested: list[str] = field(default_factory=list[str])  # as in `Traits<T>::value_type`
     # Instead of `base`: a pointer to a function, or the target of a pointer to an array.
     function: FunctionType | None = None
@@ -76,6 +76,7 @@ class Expression(SyntaxNode):
     """Has a value."""
 
 
+TemplateArgument: TypeAlias = TypeName | Expression
 # The size of an array; None for an empty pair of brackets.
 ArrayExtent: TypeAlias = Expression | None
 
@@ -102,7 +103,7 @@ class DeclRefExpr(Expression):
     """A variable, parameter or constant; or a function, perhaps with explicit template arguments."""
 
     name: str
-    templates: list[TypeName | Expression] | None = None
+    templates: list[TemplateArgument] | None = None
     away: str = ""  # the namespace that would have to be named, if it isn't a local variable
 
 
@@ -175,7 +176,7 @@ class CallExpr(Expression):
 
     name: str
     arguments: list[Expression]
-    templates: list[TypeName | Expression] | None = None
+    templates: list[TemplateArgument] | None = None
     object: Expression | None = None
     owner: TypeName | None = None
     namespace: str = ""
@@ -327,7 +328,7 @@ class StructDef(Statement):
     # An enumeration is written as a struct that holds nothing but these; `base` is the type that it names.
     enumerators: Declaration | None = None
     # Template arguments for which this is meant.
-    specialises: list[TypeName | Expression] | None = None
+    specialises: list[TemplateArgument] | None = None
     variables: Declaration | None = None  # what is declared together with it
     base: TypeName | None = None  # the struct that it is derived from
 
@@ -373,7 +374,7 @@ class FunctionDecl(SyntaxNode):
     kernel: bool = False
     c_linkage: bool = False  # extern "C"
     template: Template | None = None
-    specialises: list[TypeName | Expression] | None = None
+    specialises: list[TemplateArgument] | None = None
     static: bool = False
     constexpr: bool = False
     const: bool = False

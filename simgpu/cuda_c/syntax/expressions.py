@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.syntax.ast import CONVERSION
@@ -10,8 +10,6 @@ from simgpu.cuda_c.syntax.tokens_and_types import TypeParser
 from simgpu.cuda_c.text.condition import PRECEDENCE
 from simgpu.cuda_c.text.lexer import Token, parse_char, parse_number, parse_string
 from simgpu.cuda_c.types import BOOL, CHAR
-
-Templates: TypeAlias = list[ast.TypeName | ast.Expression] | None
 
 # Modules that people who know Python reach for, and what a message tells them to write instead.
 PYTHON = dict.fromkeys(
@@ -155,13 +153,12 @@ class ExpressionParser(TypeParser):
 
     def primary(self) -> ast.Expression:
         token = self.token
-        if token.kind in ("number", "char"):
-            self.advance()
-            char = token.kind == "char"
-            read = (
-                (parse_char(self.source, token), CHAR) if char else parse_number(self.source, token)
-            )
-            return ast.Literal(at=token.at, value=read[0], type=read[1])
+        if token.kind == "number":
+            value, kind = parse_number(self.source, self.advance())
+            return ast.Literal(at=token.at, value=value, type=kind)
+        if token.kind == "char":
+            value = parse_char(self.source, self.advance())
+            return ast.Literal(at=token.at, value=value, type=CHAR)
         if token.kind == "string":
             text = ""
             while self.token.kind == "string":
@@ -218,7 +215,9 @@ class ExpressionParser(TypeParser):
             return self._call(word, templates, namespace=namespace, away=away)
         return ast.DeclRefExpr(at=token.at, name=name, templates=templates, away=away)
 
-    def _call(self, name: Token, templates: Templates, **of: Any) -> ast.CallExpr:
+    def _call(
+        self, name: Token, templates: list[ast.TemplateArgument] | None, **of: Any
+    ) -> ast.CallExpr:
         given = self.call_arguments()
         return ast.CallExpr(at=name.at, name=name.text, arguments=given, templates=templates, **of)
 

@@ -140,10 +140,8 @@ class StructParser(StatementParser):
         depth = 0
         for token in self.tokens[self.position :]:
             depth += token.is_("{") - token.is_("}")
-            if not depth:
-                return True
-            if token.is_("__global__"):
-                return False
+            if not depth or token.is_("__global__"):
+                return not depth
         return False
 
     def skip_braces(self) -> None:

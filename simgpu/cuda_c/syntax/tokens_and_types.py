@@ -8,7 +8,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NoReturn, TypeVar
 
-from simgpu.cuda_c.syntax.ast import Attribute, DeclRefExpr, Expression, Member, StructDef, TypeName
+from simgpu.cuda_c.syntax.ast import (
+    Attribute,
+    DeclRefExpr,
+    Expression,
+    Member,
+    StructDef,
+    TemplateArgument,
+    TypeName,
+)
 from simgpu.cuda_c.text.lexer import Token
 from simgpu.cuda_c.text.published import ATTRIBUTES
 from simgpu.cuda_c.text.source import Position, Source
@@ -472,14 +480,14 @@ class TypeParser(ABC):
         self.harmless(base.layout)
         return self.pointers(base)
 
-    def template_arguments(self) -> list[TypeName | Expression]:
+    def template_arguments(self) -> list[TemplateArgument]:
         """Parse what stands in `<...>`: types and constant expressions."""
         self.need("<")
         out = self.several(self._template_argument, ">", ">>")
         self.close_angle()
         return out
 
-    def _template_argument(self) -> TypeName | Expression:
+    def _template_argument(self) -> TemplateArgument:
         start = self.position
         given = self.abstract_type() if self.at_type() else self.template_value()
         if self.at("::"):  # `Same<T, int>::value` begins with a type
@@ -489,7 +497,7 @@ class TypeParser(ABC):
             self.unsupported("an array type as an argument of a template is not supported")
         return given
 
-    def explicit_arguments(self, function: str) -> list[TypeName | Expression] | None:
+    def explicit_arguments(self, function: str) -> list[TemplateArgument] | None:
         """Parse the template arguments behind the name of a function, if there are some."""
         known = self.at("<") and function in self.function_templates
         return self.template_arguments() if known else None

@@ -347,10 +347,9 @@ class _Preprocessor:
                 text = "".join(parts).strip(" ").replace("\\", "\\\\")
                 body.append(Token("string", '"' + text.replace('"', '\\"') + '"', token.at))
             elif token.text == "__VA_ARGS__" and [t.text for t in body[-2:]] == [",", "##"]:
-                del body[
-                    -1 - (not given[token.text]) :
-                ]  # GNU's: without the rest the comma goes, too
-                body += given[token.text]
+                rest = given[token.text]
+                del body[-1 if rest else -2 :]  # GNU's: without the rest the comma goes, too
+                body += rest
             elif (before and before.is_("##")) or (after and after.is_("##")):
                 body += given[token.text]  # pasted words are not expanded first
             else:

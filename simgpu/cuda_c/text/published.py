@@ -346,12 +346,8 @@ class _HostCodeReader:
     def _set_aside(self, item: _Item) -> None:
         """Note what a dropped item declares, for those who ask for it."""
         line = self.source.count("\n", 0, item.words[0].start) + 1
-        function = _is_function(item.head)
-        names = (
-            [item.head[item.head.index("(") - 1]]
-            if function
-            else _declared([w.text for w in item.words])
-        )
+        head, words = item.head, [w.text for w in item.words]
+        names = [head[head.index("(") - 1]] if _is_function(head) else _declared(words)
         self.aside.update((name, f"line {line}") for name in names if name not in self.aside)
 
     def _set_members_aside(self, item: _Item) -> None:

@@ -166,7 +166,7 @@ def tensor_product(a: Any, b: Any, c: Any, least: int) -> NDArray[np.float32]:
     """`a @ b + c` of stacks of matrices, rounded as an H200's tensor cores do.
 
     `a` and `b` are of shapes (n, rows, 16) and (n, 16, columns), float16 or the bits of bfloat16 as uint16;
-    `c` and the result (n, rows, columns), float32. `least` is the least exponent of normal numbers of a and b.
+    `c` and the result (n, rows, columns), float32. `least` is the least exponent of a normal number of `a`.
     """
     if a.dtype == np.uint16:
         a, b = ((x.astype(np.uint32) << 16).view(np.float32) for x in (a, b))

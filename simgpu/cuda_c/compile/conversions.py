@@ -44,15 +44,9 @@ def nodes(parts: Iterable[Expr]) -> tuple[IRValue, ...]:
 
 
 def typed_value(
-    c: Context,
-    ctype: CType,
-    run: Evaluate,
-    at: Position,
-    parts: Iterable[Expr] = (),
-    *,
-    node: IRValue | None = None,
-    origin: Origin | None = None,
-) -> Expr:
+    c: Context, ctype: CType, run: Evaluate, at: Position, parts: Iterable[Expr] = (), *,
+    node: IRValue | None = None, origin: Origin | None = None,
+) -> Expr:  # fmt: skip
     """An expression made of others; `node` is its name in the form, if it is in there already."""
     parts = list(parts)
     if node is None:

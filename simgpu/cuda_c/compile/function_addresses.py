@@ -23,8 +23,7 @@ from simgpu.errors import KernelCompileError
 def function_address(c: Context, node: DeclRefExpr) -> Expr:
     """`name` or `name<...>` of a function, where it is not called: its address."""
     given = node.templates
-    functions = [f for f in c.file.functions[node.name] if f.body is not None]
-    functions = [f for f in functions if f.template != []]
+    functions = [f for f in c.file.functions[node.name] if f.body is not None and f.template != []]
     if given is not None:
         functions = [f for f in functions if f.template is not None]
     if len(functions) != 1 or (functions[0].template is not None and given is None):
@@ -56,9 +55,8 @@ def address_as(c: Context, source: CType, target: FunctionPointer, at: Position)
     found: list[tuple[FunctionDecl, Scope]] = []
     outer = c.file.scope if known is None else known.scope
     for function in functions:
-        if function.body is None or function.kernel or function.template == []:
-            continue
-        if len(function.params) != len(target.params):
+        fits = len(function.params) == len(target.params) and function.template != []
+        if function.body is None or function.kernel or not fits:
             continue
         try:
             names = bind_template(c, function, target.params, None, at, outer)

@@ -184,10 +184,8 @@ def _fitting(c: Context, call: Invocation, bodies: Functions) -> list[_Fitting]:
     fitting: list[_Fitting] = []
     for function in bodies:
         least = sum(p.default is None for p in function.params)
-        if not least <= len(kinds) <= len(function.params):
-            continue
-        if function.template == []:
-            continue  # found by way of its template
+        if not least <= len(kinds) <= len(function.params) or function.template == []:
+            continue  # one for certain arguments is found by way of its template
         try:
             names = bind_template(c, function, kinds, node.templates, node.at, outer)
             if names is None:
@@ -218,11 +216,9 @@ def _score(c: Context, function: ast.FunctionDecl, kinds: list[types.CType]) -> 
         if isinstance(target, types.FunctionPointer):
             found = c.rules.address_as(c, source, target, function.at)
             score += _IMPOSSIBLE if found is None else 50 if isinstance(source, types.Struct) else 0
-            continue
-        if isinstance(source, types.FunctionPointer):
+        elif isinstance(source, types.FunctionPointer):
             score += _IMPOSSIBLE
-            continue
-        if c.derives(source, target):
+        elif c.derives(source, target):
             score += 5
         elif isinstance(source, types.Struct) or isinstance(target, types.Struct):
             score += 50 if _converts(c, source, target) else _IMPOSSIBLE

@@ -244,7 +244,7 @@ def _index(c: Context, node: ast.Index) -> typed.Expr:
     if isinstance(base.type, types.Pointer):
         storage.use_storage(c, base)
     index = index_value(c, c.expression(node.index), node.index.at)
-    return _element(c, base, base.type, index, node.at, not isinstance(node.base, ast.DeclRefExpr))
+    return _element(c, base, index, node)
 
 
 def index_value(c: Context, index: typed.Expr, at: Position) -> typed.Expr:
@@ -263,15 +263,10 @@ def index_value(c: Context, index: typed.Expr, at: Position) -> typed.Expr:
     return convert(c, index, types.INT, at) if index.type.size < 4 else index
 
 
-def _element(
-    c: Context,
-    base: typed.Expr,
-    ctype: types.Pointer | types.ArrayType,
-    index: typed.Expr,
-    at: Position,
-    part: bool,
-) -> typed.Expr:
-    """`base[index]` as a place; of an array that is `part` of another, the index has to stay within."""
+def _element(c: Context, base: typed.Expr, index: typed.Expr, node: ast.Index) -> typed.Expr:
+    """`base[index]` as a place; of an array that is part of another, the index has to stay within."""
+    ctype, at = base.type, node.at
+    assert isinstance(ctype, types.Pointer | types.ArrayType)
     target = ctype.element if isinstance(ctype, types.ArrayType) else ctype.target
     if isinstance(target, types.Void):
         c.fail(at, "a void pointer must be cast before it is indexed")
@@ -292,7 +287,7 @@ def _element(
     if array is not None and length:
         outer = array.checked
         known = index.constant is not None and 0 <= int(index.constant) < length
-        if outer is not None or (part and not known):
+        if outer is not None or not (known or isinstance(node.base, ast.DeclRefExpr)):
             place.checked = _row(outer or start, offset, length, step, at)
     return storage.read_memory(c, place, target, at)
 

@@ -134,10 +134,8 @@ def instance_of(c: Context, name: str) -> _Found:
     stem, rest, around = head[2], name[head.end() :], tuple(re.findall(r"\w+", head[1]))
     if rest[:1] not in ("", "<", "("):
         _no_kernel(c, name)
-    kernels = [
-        f for f in c.file.functions.get(stem, [])
-        if f.kernel and f.namespace[len(f.namespace) - len(around) :] == around
-    ]  # fmt: skip
+    kernels = [f for f in c.file.functions.get(stem, []) if f.kernel]
+    kernels = [f for f in kernels if f.namespace[len(f.namespace) - len(around) :] == around]
     if not kernels:
         _no_kernel(c, "::".join((*around, stem)))
     text = Source(rest, f"name '{name}'")

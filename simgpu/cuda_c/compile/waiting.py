@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import permutations
 
 from simgpu.cuda_c.compile import form
 from simgpu.cuda_c.compile.form import Instruction, IRValue, Loop
@@ -120,12 +121,8 @@ def parts_in_warps(steps: Sequence[Instruction]) -> bool:
         within.setdefault(call.what.lstrip("_"), set()).add(frozenset(around))
     # Who has made a call and leaves its side, does not come to the ones behind it.
     leaves = {k for k, side in enumerate(sides) if form.has(side, form.Leave, calls=False)}
-    return any(
-        a - b and (b - a or (a - b) & leaves)
-        for found in within.values()
-        for a in found
-        for b in found
-    )
+    pairs = (pair for found in within.values() for pair in permutations(found, 2))
+    return any(a - b and (b - a or (a - b) & leaves) for a, b in pairs)
 
 
 def _sides(step: Instruction) -> Sequence[Sequence[Instruction]]:
@@ -175,10 +172,8 @@ def _only_looks(loop: Loop) -> bool:
     # Its condition has a look itself, or a variable that a look may have changed.
     tested = form.read_by(loop.condition) if loop.condition is not None else set[Variable]()
     asks = loop.condition is not None and _looks(form.nodes_of(loop.condition))
-    asks |= any(
-        isinstance(s, form.RegisterWrite) and s.variable in tested
-        for s in form.instructions_below(loop.body)
-    )
+    below = form.instructions_below(loop.body)
+    asks |= any(isinstance(s, form.RegisterWrite) and s.variable in tested for s in below)
     leaves = asks or form.has(loop.body, form.Leave, calls=False)
     return leaves and counted is not None and counted[0] in _patience(loop, strict=True)
 
@@ -325,26 +320,21 @@ def _patience(loop: Loop, strict: bool) -> dict[Variable, int]:
             continue
         op = node.op if isinstance(node, form.Operation) else ""
         numbers: list[int] = []
-        if op in ("<", "<=", ">", ">=", "==", "!=") and any(
-            _variable(p) in counted for p in node.parts
-        ):
+        equal, ordered = op in ("==", "!="), op in ("<", "<=", ">", ">=")
+        if (equal or ordered) and any(_variable(p) in counted for p in node.parts):
             # One that is asked for equality leaps to the turn before.
-            early = int(op in ("==", "!="))
             constants = (n for n in map(form.bare, node.parts) if isinstance(n, form.Constant))
-            numbers = [n.value - early for n in constants if n.value > 0]
-        if numbers or op in ("<", "<=", ">", ">="):
+            numbers = [n.value - int(equal) for n in constants if n.value > 0]
+        if numbers or ordered:
             for v in map(_variable, node.parts):
                 bounds[v] = max([*numbers, bounds.get(v, 0)])
                 asked.setdefault(v, set()).update(numbers or [0])
         else:
             # One that counts down may also be compared with 0 itself.
-            down = op in ("==", "!=", "!")
+            down = equal or op == "!"
             used += [p for p in node.parts if not down or _variable(p) not in falling]
-    used += [
-        s.value
-        for s in steps
-        if isinstance(s, form.RegisterWrite | form.ReferenceBind | form.Store)
-    ]
+    writes = form.RegisterWrite | form.ReferenceBind | form.Store
+    used += [step.value for step in steps if isinstance(step, writes)]
     other = {_variable(node) for node in used}
     ways = {v: min(bounds.get(v) or _LONG, _LONG) if way > 0 else way for v, way in counted.items()}
     if strict:

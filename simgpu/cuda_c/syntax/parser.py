@@ -226,18 +226,15 @@ class _Parser(StructParser):
         # The names of a namespace that stands in front of its own are known in it.
         outside = self.at("operator") or self.namespace_here() != ""
         name = self.operator_name() or self.identifier("the name of a function or variable")
-        a_value = (
-            base.const and self.at("(") and not (self.ahead().is_(")", "...") or self.at_type(1))
-        )
+        a_value = base.const and not (self.ahead().is_(")", "...") or self.at_type(1))
         if (self.at("(") and not a_value) or (template is not None and self.at("<")):
             with self._all_names(outside):
                 self._function(storage, wanted, name, template)
             return
         if template is not None:
             if not self.at("="):
-                self.unsupported(
-                    "a template of variables is supported if they have a constant value"
-                )
+                text = "a template of variables is supported if they have a constant value"
+                self.unsupported(text)
             self.advance()
             wanted.const, value = True, self.conditional()
             self.need(";")
@@ -291,10 +288,10 @@ class _Parser(StructParser):
         self.need("::")
         name = self.operator_name() or self.identifier("the name of a member function")
         if constructor and name.text != owner:
-            self.fail(
-                f"'{name.text}' is not the constructor of '{owner}': write the type that it returns",
-                name.at,
+            text = (
+                f"'{name.text}' is not the constructor of '{owner}': write the type that it returns"
             )
+            self.fail(text, name.at)
         with self._all_names(True):
             given = self.function(storage, returns, name, None, owner)
         for node in self.result.order:

@@ -21,13 +21,9 @@ class StructParser(StatementParser):
     friends: list[ast.FunctionDecl]  # with a body, of the struct that was read last
 
     def function(
-        self,
-        storage: set[str],
-        returns: ast.TypeName,
-        name: Token,
-        template: ast.Template | None,
+        self, storage: set[str], returns: ast.TypeName, name: Token, template: ast.Template | None,
         struct: str | None = None,
-    ) -> ast.FunctionDecl:
+    ) -> ast.FunctionDecl:  # fmt: skip
         """A function behind its name; `struct` is what it is a member of."""
         if template is not None:
             self.function_templates.add(name.text)

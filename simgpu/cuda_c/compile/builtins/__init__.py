@@ -93,8 +93,23 @@ _PIPELINES = re.compile(r"cuda_pipeline|cuda/pipeline|cooperative_groups/memcpy_
 _BARRIERS = re.compile(
     r"cuda_awbarrier|cuda/(barrier|pipeline|ptx)|cooperative_groups/memcpy_async"
 )
-_CURAND = re.compile(r"curand(4|_init|_(log_)?(uniform|normal)\w*)?|skipahead\w*")
-_OLD_WARP = {"__shfl", "__shfl_down", "__shfl_up", "__shfl_xor", "__ballot", "__any", "__all"}
+_CURAND = r"curand(4|_init|_(log_)?(uniform|normal)\w*)?|skipahead\w*"
+# What to write where a header is missing that has a function, or where CUDA has it no more.
+_INSTEAD = {
+    _CURAND: "#include <curand_kernel.h> first",
+    "this_thread_block|this_grid|tiled_partition|coalesced_threads": (
+        "#include <cooperative_groups.h> first, and name its namespace"
+    ),
+    "__(shfl(_down|_up|_xor)?|ballot|any|all)": (
+        "write {}_sync(0xffffffff, ...); the form without a mask was removed"
+    ),
+    "|".join(COPY_FUNCTIONS): "#include <cuda_pipeline.h> first",
+    "|".join(PHASE_FUNCTIONS): "#include <cuda_awbarrier_primitives.h> first",
+    "memcpy_async": (
+        "#include <cuda/barrier>, <cuda/pipeline> or <cooperative_groups/memcpy_async.h> first"
+    ),
+    "|".join([*HALF_FUNCTIONS, r"__half\w*"]): "#include <cuda_fp16.h> first",
+}
 
 
 def find_builtin(name: str, headers: Collection[str]) -> BuiltinHandler | None:
@@ -121,30 +136,19 @@ def add(name: str, handler: BuiltinHandler) -> None:
 
 def refuse_unknown(c: Context, node: CallExpr) -> NoReturn:
     """Say of an unknown function that only a GPU has it, where it may come from, or what to write instead."""
-    name, sampling = node.name, _CURAND.fullmatch(node.name)
+    name = node.name
+    instead = next((cure for kind, cure in _INSTEAD.items() if re.fullmatch(kind, name)), None)
     # Where the header is missing that has it, a GPU's compiler asks for it, too.
     known = {**HALF_FUNCTIONS, **COPY_FUNCTIONS, **PHASE_FUNCTIONS}
-    kinds = {} if sampling or name in known else _REFUSED
-    for kind, why in kinds.items():
-        if re.fullmatch(kind, name):
-            c.unsupported(node.at, why)
+    if name not in known and not re.fullmatch(_CURAND, name):
+        for kind, why in _REFUSED.items():
+            if re.fullmatch(kind, name):
+                c.unsupported(node.at, why)
     if name in c.file.text.aside:
         cure = "write __device__ in front, so that a kernel can call it"
         hint = f"{c.elsewhere(name)}: {cure}"
-    elif sampling:
-        hint = ": #include <curand_kernel.h> first"
-    elif name in ("this_thread_block", "this_grid", "tiled_partition", "coalesced_threads"):
-        hint = ": #include <cooperative_groups.h> first, and name its namespace"
-    elif name in _OLD_WARP:
-        hint = f": write {name}_sync(0xffffffff, ...); the form without a mask was removed"
-    elif name in COPY_FUNCTIONS:
-        hint = ": #include <cuda_pipeline.h> first"
-    elif name in PHASE_FUNCTIONS:
-        hint = ": #include <cuda_awbarrier_primitives.h> first"
-    elif name == "memcpy_async":
-        hint = ": #include <cuda/barrier>, <cuda/pipeline> or <cooperative_groups/memcpy_async.h> first"
-    elif name in HALF_FUNCTIONS or name.startswith("__half"):
-        hint = ": #include <cuda_fp16.h> first"
+    elif instead is not None:
+        hint = f": {instead.format(name)}"
     else:
         near = get_close_matches(name, sorted({*c.file.functions, *_TABLE}), 1, 0.75)
         hint = f" (did you mean '{near[0]}'?)" if near else c.elsewhere(name)

@@ -237,10 +237,8 @@ MISC_FUNCTIONS: dict[str, common.BuiltinHandler] = {
 }
 for _name, _type in (("clock", types.LONG), ("clock64", types.LLONG)):
     MISC_FUNCTIONS[_name] = common.by_team([], _type, partial(_clock, _type))
-for _name, _what in (
-    ("__trap", "stops itself with __trap()"),
-    ("__builtin_unreachable", "comes to __builtin_unreachable()"),
-):
+for _name, _does in (("__trap", "stops itself with"), ("__builtin_unreachable", "comes to")):
+    _what = f"{_does} {_name}()"
     MISC_FUNCTIONS[_name] = common.by_team([], types.VOID, partial(_trap, _what), Price(0))
 for _name in ("__ldg", "__ldcg", "__ldca", "__ldcs", "__ldlu", "__ldcv"):
     MISC_FUNCTIONS[_name] = _load

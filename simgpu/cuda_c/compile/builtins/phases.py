@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -74,17 +74,13 @@ def _init(c: Context, node: CallExpr, used: bool) -> Expr:
 
 
 def _at_barrier(
-    does: Callable[..., Any],
-    result: types.CType,
-    kinds: Sequence[types.Scalar],
-    instructions: int = 2,
-    least: int = 1,
+    does: Callable[..., Any], result: types.CType, kind: types.Scalar, instructions: int = 2
 ) -> BuiltinHandler:
-    """What lanes do at a barrier, with numbers of these kinds, of which `least` have to be given."""
+    """What lanes do at a barrier: ask by a number, or arrive with up to two, which may be left out."""
 
     def handle(c: Context, node: CallExpr, used: bool) -> Expr:
-        bar, *more = arguments(c, node, *range(1 + least, 2 + len(kinds)))
-        numbers = [convert(c, e, kind, e.at) for e, kind in zip(more, kinds, strict=False)]
+        bar, *more = arguments(c, node, *((1, 2, 3) if result is types.ULLONG else (2,)))
+        numbers = [convert(c, e, kind, e.at) for e in more]
         site = barrier_site(c, node, bar)
         site.write = result is not types.BOOL  # whoever asks only reads
         c.work(instructions)
@@ -155,7 +151,6 @@ def _group_copy(c: Context, node: CallExpr, used: bool) -> Expr:
     return typed_value(c, types.VOID, evaluate, node.at, [to, source, size, rank, count, bar])
 
 
-_NUMBERS = [types.INT, types.INT]
 _dropping, _by_parity = partial(Phases.arrive, drop=True), partial(Phases.passed, by_parity=True)
 _asked, _asked_by_parity = partial(Phases.passed, once=True), partial(_by_parity, once=True)
 PHASE_FUNCTIONS: dict[str, BuiltinHandler] = {
@@ -163,14 +158,14 @@ PHASE_FUNCTIONS: dict[str, BuiltinHandler] = {
     for name, handler in {
         "__mbarrier_init": _init,
         # `(barrier, times = 1, bytes to come = 0)`, whose value is the token of the phase.
-        "__mbarrier_arrive": _at_barrier(Phases.arrive, types.ULLONG, _NUMBERS, least=0),
-        "__mbarrier_arrive_and_drop": _at_barrier(_dropping, types.ULLONG, _NUMBERS, least=0),
-        "__mbarrier_expect_tx": _at_barrier(Phases.expect, types.VOID, [types.INT], 1),
+        "__mbarrier_arrive": _at_barrier(Phases.arrive, types.ULLONG, types.INT),
+        "__mbarrier_arrive_and_drop": _at_barrier(_dropping, types.ULLONG, types.INT),
+        "__mbarrier_expect_tx": _at_barrier(Phases.expect, types.VOID, types.INT, 1),
         # Whether a phase is over, by its token or its parity; whoever only asks may ask too early.
-        "__mbarrier_over": _at_barrier(Phases.passed, types.BOOL, [types.ULLONG]),
-        "__mbarrier_over_parity": _at_barrier(_by_parity, types.BOOL, [types.ULLONG]),
-        "__mbarrier_test_wait": _at_barrier(_asked, types.BOOL, [types.ULLONG]),
-        "__mbarrier_test_wait_parity": _at_barrier(_asked_by_parity, types.BOOL, [types.ULLONG]),
+        "__mbarrier_over": _at_barrier(Phases.passed, types.BOOL, types.ULLONG),
+        "__mbarrier_over_parity": _at_barrier(_by_parity, types.BOOL, types.ULLONG),
+        "__mbarrier_test_wait": _at_barrier(_asked, types.BOOL, types.ULLONG),
+        "__mbarrier_test_wait_parity": _at_barrier(_asked_by_parity, types.BOOL, types.ULLONG),
         "__memcpy_async_share": _group_copy,
     }.items()
 }

@@ -1,19 +1,24 @@
-"""Objects: constructors, and operators that the file itself defines."""
+"""Objects: constructors, operators that the file itself defines, and lambdas.
+
+A lambda is a struct that keeps what is captured, with one function. What it only refers to is found by its
+name, in the scope in which the lambda stands, because functions are expanded where they are called.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
 
-from simgpu.cuda_c.compile import braces, calls, conversions, places, rooms
+from simgpu.cuda_c.compile import braces, calls, conversions, places, rooms, storage
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.form import Declare
 from simgpu.cuda_c.compile.overloads import Invocation, conversion, resolve_overload
-from simgpu.cuda_c.compile.storage import in_lane_order, put, read_variable, use_storage, writer
+from simgpu.cuda_c.compile.type_names import StructLayout
 from simgpu.cuda_c.compile.typed import THIS, Alias, Class, Expr, Scope
+from simgpu.cuda_c.compile.variables import Origin, Variable
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.text.source import Position
-from simgpu.cuda_c.types import INT, ArrayType, CType, spelled
+from simgpu.cuda_c.types import INT, ArrayType, CType, Struct, spelled
 
 
 def overloaded(c: Context, name: str, operands: list[Expr], at: Position) -> Expr | None:
@@ -53,17 +58,17 @@ def construct(
             begin = rooms.local_memory(c, variable, braces.zero_values(known.type, at), at)
     else:
         zero = rooms.zero_of(known.type)
-        begin = put(variable.slot, lambda t, m: zero)
-    making = _made(c, known, arguments, at, read_variable(c, variable, at)).run
-    whole = use_storage(c, read_variable(c, variable, at))
-    run = in_lane_order(begin, making, whole.run)
+        begin = storage.put(variable.slot, lambda t, m: zero)
+    making = _made(c, known, arguments, at, storage.read_variable(c, variable, at)).run
+    whole = storage.use_storage(c, storage.read_variable(c, variable, at))
+    run = storage.in_lane_order(begin, making, whole.run)
     return conversions.typed_value(c, known.type, run, at, [whole], origin=variable.origin)
 
 
 def _made(c: Context, known: Class, arguments: list[Expr], at: Position, target: Expr) -> Expr:
     node = ast.CallExpr(at=at, name=known.name, arguments=[])
     if len(arguments) == 1 and arguments[0].type == known.type:
-        write = writer(c, target, at, use_storage(c, arguments[0]))
+        write = storage.writer(c, target, at, storage.use_storage(c, arguments[0]))
         return conversions.typed_value(c, known.type, write, at, [target, *arguments])
     names = Scope(known.scope)
     if known.constructors:
@@ -135,3 +140,59 @@ def _assignments(known: Class, name: str, init: ast.Expression) -> Iterator[ast.
             yield ast.assigning(index, item, at)
         return
     yield ast.assigning(member, init, at)
+
+
+def closure(c: Context, node: ast.Lambda, used: bool) -> Expr:
+    """Compile a lambda."""
+    if c.scope.find(THIS) is not None:
+        where = "lambdas in member functions and in lambdas"
+        c.unsupported(node.at, f"{where} are not supported: write a struct with an operator()")
+    parts: list[Expr] = []
+    origin, layout = Origin(), StructLayout(c)
+    for name, given in _kept(c, node):
+        kept = storage.use_storage(c, places.place_of(c, given))
+        if isinstance(kept.type, ArrayType):
+            text = f"'{name}' is an array, which a lambda does not copy: write [&{name}]"
+            c.unsupported(given.at, text)
+        layout.place(name, kept.type, given.at)
+        parts += storage.spread(c, kept, kept.type)
+        origin.unite(kept.origin)
+    name = f"lambda of line {node.at.line}"
+    # Each time that it is compiled it is a type of its own: what it refers to may be another variable.
+    key = -1 - c.new_slot()
+    ctype = Struct(name, tuple(layout.fields), layout.size, layout.align, key=key)
+    methods = {"operator()": [node.function]}
+    around = Scope(c.scope.outer)
+    around.names |= c.scope.names  # but not what is declared below it
+    c.file.classes[ctype] = Class(ctype, name, around, methods, {}, None, ctype.size, False)
+    return conversions.typed_value(c, ctype, storage.joined(parts), node.at, parts, origin=origin)
+
+
+def _kept(c: Context, node: ast.Lambda) -> list[tuple[str, ast.Expression]]:
+    """The variables of which a lambda keeps the value, and what that is."""
+    out = {name: given for name, given in node.captures if given is not None}
+    if node.default == "&":
+        return list(out.items())
+    named = {name for name, _ in node.captures}
+    body = list(ast.parts_of(node.function.body))
+    own = {param.name for param in node.function.params}
+    own |= {part.name for part in body if isinstance(part, ast.Declarator)}
+    own |= {p.name for part in body if isinstance(part, ast.Lambda) for p in part.function.params}
+    unevaluated: list[ast.SyntaxNode] = [
+        part.operand for part in body if isinstance(part, ast.SizeOf)
+    ]
+    unevaluated += [part.of for part in body if isinstance(part, ast.TypeName) and part.of]
+    measured = [id(p) for operand in unevaluated for p in ast.parts_of(operand)]
+    for part in body:
+        if not isinstance(part, ast.DeclRefExpr | ast.CallExpr) or id(part) in measured:
+            continue
+        if part.name not in named | own | out.keys():
+            found = c.scope.find(part.name)
+            # Variables of the block and of the file are shared by all who know their names.
+            local = isinstance(found, Variable) and (found.thread or not found.memory)
+            if not local and not isinstance(found, Alias):
+                continue
+            if not node.default:
+                c.fail(part.at, f"this lambda does not capture '{part.name}': write [{part.name}]")
+            out[part.name] = ast.DeclRefExpr(at=part.at, name=part.name)
+    return list(out.items())

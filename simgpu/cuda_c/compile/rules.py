@@ -6,7 +6,6 @@ from simgpu.cuda_c.compile import (
     assignments,
     braces,
     calls,
-    closures,
     declarations,
     expressions,
     function_addresses,
@@ -36,7 +35,7 @@ RULES = Rules(
         ast.AssignExpr: assignments.assign,
         ast.Increment: assignments.increment,
         ast.CallExpr: calls.called_function,
-        ast.Lambda: closures.closure,
+        ast.Lambda: objects.closure,
     },
     statements={
         ast.Block: statements.block,

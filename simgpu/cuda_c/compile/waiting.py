@@ -333,7 +333,7 @@ def _patience(loop: Loop, strict: bool) -> dict[Variable, int]:
             # One that counts down may also be compared with 0 itself.
             down = equal or op == "!"
             used += [p for p in node.parts if not down or _variable(p) not in falling]
-    writes = form.RegisterWrite | form.ReferenceBind | form.Store
+    writes = (form.RegisterWrite, form.ReferenceBind, form.Store)
     used += [step.value for step in steps if isinstance(step, writes)]
     other = {_variable(node) for node in used}
     ways = {v: min(bounds.get(v) or _LONG, _LONG) if way > 0 else way for v, way in counted.items()}

@@ -11,11 +11,10 @@ from simgpu.cuda_c.compile.builtins.atomics import ATOMIC_FUNCTIONS
 from simgpu.cuda_c.compile.builtins.bits import BIT_FUNCTIONS
 from simgpu.cuda_c.compile.builtins.bulk import BULK_FUNCTIONS
 from simgpu.cuda_c.compile.builtins.common import BuiltinHandler
-from simgpu.cuda_c.compile.builtins.copies import COPY_FUNCTIONS
+from simgpu.cuda_c.compile.builtins.copies import COPY_FUNCTIONS, PHASE_FUNCTIONS
 from simgpu.cuda_c.compile.builtins.halves import HALF_FUNCTIONS
 from simgpu.cuda_c.compile.builtins.mathematics import MATH_FUNCTIONS
 from simgpu.cuda_c.compile.builtins.misc import MISC_FUNCTIONS
-from simgpu.cuda_c.compile.builtins.phases import PHASE_FUNCTIONS
 from simgpu.cuda_c.compile.builtins.synchronisation import SYNC_FUNCTIONS
 from simgpu.cuda_c.compile.builtins.tensor_cores import TENSOR_FUNCTIONS
 from simgpu.cuda_c.compile.builtins.warps import WARP_FUNCTIONS

@@ -27,7 +27,7 @@ from simgpu.cuda_c.memory.access import region_of, tell, words_of
 from simgpu.cuda_c.memory.pointers import MaskedAccess
 from simgpu.cuda_c.syntax.ast import CallExpr
 
-AtomicOperation: TypeAlias = Callable[..., Any]
+AtomicOperation: TypeAlias = Callable[[Any, Any], Any] | Callable[[Any, Any, Any], Any]
 Ints = (types.INT, types.UINT, types.ULLONG)
 _ONE = np.uint32(1)
 

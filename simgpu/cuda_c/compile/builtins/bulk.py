@@ -14,13 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simgpu.cuda_c import types
+from simgpu.cuda_c.compile.builtins import copies as single
 from simgpu.cuda_c.compile.builtins.common import BuiltinHandler, arguments, by_team, fenced
-from simgpu.cuda_c.compile.builtins.copies import copied_between, need_space
-from simgpu.cuda_c.compile.builtins.phases import (
-    barrier_site,
-    numbers_of,
-    reach_barrier,
-)
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert, typed_value
 from simgpu.cuda_c.compile.typed import Expr
@@ -48,7 +43,7 @@ def _stretch(
     whole = m.spread(nbytes) if m.n > 1 else nbytes[0]
     for place in (ptr, ptr.plus(whole - 4, 1)):  # the first and the last word are there
         region.locate(MaskedAccess(t, m, place, types.UINT, site, 4))
-    words, start = nbytes // 4, numbers_of(m, ptr.address()).astype(np.int64) // 4
+    words, start = nbytes // 4, single.numbers_of(m, ptr.address()).astype(np.int64) // 4
     before = np.asarray(np.cumsum(words), np.int64) - words
     part = np.asarray(np.repeat(start - before, words) + np.arange(int(words.sum())), np.int64)
     a = MaskedAccess(t, Together(np.repeat(m.index, words)), ptr, types.UINT, site, 4, part=part)
@@ -60,10 +55,10 @@ def _move(
     t: Team, m: Mask, to: Ptr, source: Ptr, nbytes: Any, sites: tuple[Site, Site], stored: bool
 ) -> None:
     load, store = sites
-    need_space(t, m, to, not stored, store)
-    need_space(t, m, source, stored, load)
+    single.need_space(t, m, to, not stored, store)
+    single.need_space(t, m, source, stored, load)
     for ptr, site in ((source, load), (to, store)):
-        wrong = (numbers_of(m, ptr.address()) | nbytes) % _UNIT != 0
+        wrong = (single.numbers_of(m, ptr.address()) | nbytes) % _UNIT != 0
         wrong |= nbytes <= 0
         if wrong.any():
             k = int(wrong.argmax())
@@ -109,19 +104,19 @@ def _require_fence(t: Team, region: ByteRegion, a: MaskedAccess) -> None:
 def _bulk_copy(c: Context, node: CallExpr, used: bool) -> Expr:
     """`(to, from, bytes, barrier)`: from global to shared memory."""
     to, source, size, bar = arguments(c, node, 4)
-    size, sites = convert(c, size, types.LLONG, size.at), copied_between(c, node, to, source)
-    by = barrier_site(c, node, bar)
+    size, sites = convert(c, size, types.LLONG, size.at), single.copied_between(c, node, to, source)
+    by = single.barrier_site(c, node, bar)
     c.work(2)
 
     def evaluate(t: Team, m: Mask) -> None:
-        nbytes, copies = numbers_of(m, size.run(t, m)).astype(np.int64), copies_of(t)
+        nbytes, copies = single.numbers_of(m, size.run(t, m)).astype(np.int64), copies_of(t)
         target, begin, counter = to.run(t, m), source.run(t, m), bar.run(t, m)
-        copies.bound = phases_of(t).counting(reach_barrier(t, m, counter, by))
+        copies.bound = phases_of(t).counting(single.reach_barrier(t, m, counter, by))
         try:
             _move(t, m, target, begin, nbytes, sites, False)
         finally:
             copies.bound = None
-        phases_of(t).expect(reach_barrier(t, m, counter, by), -nbytes)
+        phases_of(t).expect(single.reach_barrier(t, m, counter, by), -nbytes)
 
     return typed_value(c, types.VOID, evaluate, node.at, [to, source, size, bar])
 
@@ -129,11 +124,11 @@ def _bulk_copy(c: Context, node: CallExpr, used: bool) -> Expr:
 def _bulk_store(c: Context, node: CallExpr, used: bool) -> Expr:
     """`(to, from, bytes)`: from shared to global memory."""
     to, source, size = arguments(c, node, 3)
-    size, sites = convert(c, size, types.LLONG, size.at), copied_between(c, node, to, source)
+    size, sites = convert(c, size, types.LLONG, size.at), single.copied_between(c, node, to, source)
     c.work(2)
 
     def evaluate(t: Team, m: Mask) -> None:
-        nbytes = numbers_of(m, size.run(t, m)).astype(np.int64)
+        nbytes = single.numbers_of(m, size.run(t, m)).astype(np.int64)
         try:
             _move(t, m, to.run(t, m), source.run(t, m), nbytes, sites, True)
         finally:

@@ -1,8 +1,12 @@
-"""Asynchronous copies to shared memory, as cuda_pipeline.h has them: a copy, a commit, a wait."""
+"""Asynchronous copies to shared memory, and barriers with phases, which may count them.
+
+So cuda_pipeline.h has them, and the headers cuda/barrier and cuda/pipeline are made of them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,15 +14,19 @@ import numpy as np
 from simgpu.cuda_c import types
 from simgpu.cuda_c.compile.builtins.common import BuiltinHandler, arguments, by_team, fenced
 from simgpu.cuda_c.compile.context import Context
-from simgpu.cuda_c.compile.conversions import convert, typed_value
+from simgpu.cuda_c.compile.conversions import convert, nodes, typed_value
+from simgpu.cuda_c.compile.form import Exchange
 from simgpu.cuda_c.compile.typed import Expr
-from simgpu.cuda_c.lockstep import Mask, Site, Team, split
+from simgpu.cuda_c.lockstep import Mask, Site, Team, by_lane, split
 from simgpu.cuda_c.lockstep.values import select_lanes
 from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.memory.copies import copies_of
-from simgpu.cuda_c.memory.pointers import Ptr
+from simgpu.cuda_c.memory.phases import BarrierWords, Phases, phases_of
+from simgpu.cuda_c.memory.pointers import MaskedAccess, Ptr, region_of
+from simgpu.cuda_c.memory.regions import ByteRegion
 from simgpu.cuda_c.syntax.ast import CallExpr
-from simgpu.errors import MisalignedError, OutOfBoundsError
+from simgpu.cuda_c.text.source import Position
+from simgpu.errors import BarrierError, MisalignedError, OutOfBoundsError
 
 # The types that a copy of so many bytes moves at once.
 _UNITS = {4: types.UINT, 8: types.VECTORS["uint2"], 16: types.VECTORS["uint4"]}
@@ -115,10 +123,162 @@ def _memcpy_async(c: Context, node: CallExpr, used: bool) -> Expr:
     return typed_value(c, types.VOID, evaluate, node.at, args)
 
 
-_commit: Callable[..., None] = lambda t, m, at: copies_of(t).commit(t, m)
-_wait: Callable[..., None] = lambda t, m, at, left: copies_of(t).wait_prior(t, m, left)
+def _commit(t: Team, m: Mask, at: Position) -> None:
+    copies_of(t).commit(t, m)
+
+
+def _wait(t: Team, m: Mask, at: Position, left: Any) -> None:
+    copies_of(t).wait_prior(t, m, left)
+
+
 COPY_FUNCTIONS: dict[str, BuiltinHandler] = {
     "__pipeline_memcpy_async": fenced(_memcpy_async, behind=False),
     "__pipeline_commit": by_team([], types.VOID, _commit),
     "__pipeline_wait_prior": fenced(by_team([types.INT], types.VOID, _wait)),
+}
+
+
+def barrier_site(c: Context, node: CallExpr, expr: Expr) -> Site:
+    """Check that an argument is the address of a barrier; where it is used."""
+    if not isinstance(expr.type, types.Pointer) or types.size_of(expr.type.target) != 8:
+        c.fail(expr.at, f"{node.name}() needs the address of a barrier, which has 8 bytes")
+    expr.origin.note("written", "signals")
+    site = c.new_site(node.at, True)
+    site.scope, site.waits = 1, True
+    return site
+
+
+def _in_shared(t: Team, m: Mask, ptr: Ptr, site: Site) -> tuple[ByteRegion, MaskedAccess]:
+    """The memory that a barrier is in, and the access to it."""
+    region = region_of(t, m, ptr, site)
+    if not isinstance(region, ByteRegion) or not region.shared:
+        text = f"uses '{ptr.name}' as a barrier, which is not in shared memory in all threads"
+        t.fault(BarrierError, site.at, int(m.index[0]), text)
+    return region, MaskedAccess(t, m, ptr, types.ULLONG, site, 0)
+
+
+def reach_barrier(t: Team, m: Mask, ptr: Ptr, site: Site) -> BarrierWords:
+    """The words of 8 bytes that are a barrier for each lane."""
+    region, a = _in_shared(t, m, ptr, site)
+    access.tell(t, m, ptr, 8, site)
+    return BarrierWords(region, a, region.reached(a)[1])
+
+
+def numbers_of(m: Mask, value: Any) -> Any:
+    """A value for each lane of a mask."""
+    return by_lane(m.take(value), m.n)
+
+
+def _init(c: Context, node: CallExpr, used: bool) -> Expr:
+    bar, count = arguments(c, node, 2)
+    site, count = barrier_site(c, node, bar), convert(c, count, types.INT, count.at)
+    site.scope = 0
+    c.work()
+
+    def evaluate(t: Team, m: Mask) -> None:
+        ptr, expected = bar.run(t, m), numbers_of(m, count.run(t, m))
+        region, a = _in_shared(t, m, ptr, site)
+        access.store_lanes(t, m, ptr, types.ULLONG, np.uint64(0), site)
+        region.locate(a)
+        region.place(a, True)
+        phases_of(t).make(BarrierWords(region, a, a.index), expected)
+
+    return typed_value(c, types.VOID, evaluate, node.at, [bar, count])
+
+
+def _at_barrier(
+    does: Callable[..., Any], result: types.CType, kind: types.Scalar, instructions: int = 2
+) -> BuiltinHandler:
+    """What lanes do at a barrier: ask by a number, or arrive with up to two, which may be left out."""
+
+    def handle(c: Context, node: CallExpr, used: bool) -> Expr:
+        bar, *more = arguments(c, node, *((1, 2, 3) if result is types.ULLONG else (2,)))
+        numbers = [convert(c, e, kind, e.at) for e in more]
+        site = barrier_site(c, node, bar)
+        site.write = result is not types.BOOL  # whoever asks only reads
+        c.work(instructions)
+
+        def evaluate(t: Team, m: Mask) -> Any:
+            given = [numbers_of(m, e.run(t, m)) for e in numbers]
+            out = does(phases_of(t), reach_barrier(t, m, bar.run(t, m), site), *given)
+            return None if out is None else m.spread(out)
+
+        parts = [bar, *numbers]
+        # Who asks whether a phase is over looks at memory that others change (`compile.waiting`).
+        asks = c.note(Exchange(nodes(parts), load=None)) if result is types.BOOL else None
+        return typed_value(c, result, evaluate, node.at, parts, node=asks)
+
+    return handle
+
+
+def _group_copy(c: Context, node: CallExpr, used: bool) -> Expr:
+    """`(to, from, bytes, rank, size, barrier)`: the share of one thread of a group in a copy.
+
+    It is of 16, 8 or 4 bytes at once, as addresses and bytes allow. The rest, which no GPU copies
+    asynchronously, is loaded and stored. Without a barrier it belongs to the thread's own group.
+    """
+    to, source, *numbers, bar = arguments(c, node, 6)
+    size, rank, count = (convert(c, e, types.LLONG, e.at) for e in numbers)
+    sites = copied_between(c, node, to, source)
+    plain = c.new_site(node.at), c.new_site(node.at, True)
+    by = None if bar.constant is not None else barrier_site(c, node, bar)
+    c.work()
+
+    def evaluate(t: Team, m: Mask) -> None:
+        copies = copies_of(t)
+        target, begin = to.run(t, m), source.run(t, m)
+        nbytes, first, step = (np.asarray(e.run(t, m), np.int64) for e in (size, rank, count))
+        if by is not None:
+            copies.bound = phases_of(t).counting(reach_barrier(t, m, bar.run(t, m), by))
+        try:
+            low = np.asarray(target.address()) | np.asarray(begin.address()) | nbytes
+            rest: Mask | None = m
+            for unit in (16, 8, 4, 1):
+                lanes = None
+                if rest is not None:
+                    lanes, rest = split(rest, low % unit == 0)
+                if lanes is not None:
+                    _share(t, lanes, target, begin, nbytes, first, step, unit)
+        finally:
+            copies.bound = None
+
+    def _share(
+        t: Team, m: Mask, target: Ptr, begin: Ptr, nbytes: Any, first: Any, step: Any, unit: int
+    ) -> None:
+        here, place = m, first * unit
+        while True:
+            now, _ = split(here, place < nbytes)
+            if now is None:
+                return
+            here = now
+            pair = target.plus(place[()], 1), begin.plus(place[()], 1)
+            if unit == 1:
+                byte = access.load_lanes(t, here, pair[1], types.UCHAR, plain[0])
+                access.store_lanes(t, here, pair[0], types.UCHAR, byte, plain[1])
+            else:
+                need_space(t, here, pair[0], True, sites[1])
+                need_space(t, here, pair[1], False, sites[0])
+                copy_unit(t, here, *pair, unit, np.int32(0), sites)
+            place = place + step * unit
+
+    return typed_value(c, types.VOID, evaluate, node.at, [to, source, size, rank, count, bar])
+
+
+_dropping, _by_parity = partial(Phases.arrive, drop=True), partial(Phases.passed, by_parity=True)
+_asked, _asked_by_parity = partial(Phases.passed, once=True), partial(_by_parity, once=True)
+PHASE_FUNCTIONS: dict[str, BuiltinHandler] = {
+    name: fenced(handler, behind=False)
+    for name, handler in {
+        "__mbarrier_init": _init,
+        # `(barrier, times = 1, bytes to come = 0)`, whose value is the token of the phase.
+        "__mbarrier_arrive": _at_barrier(Phases.arrive, types.ULLONG, types.INT),
+        "__mbarrier_arrive_and_drop": _at_barrier(_dropping, types.ULLONG, types.INT),
+        "__mbarrier_expect_tx": _at_barrier(Phases.expect, types.VOID, types.INT, 1),
+        # Whether a phase is over, by its token or its parity; whoever only asks may ask too early.
+        "__mbarrier_over": _at_barrier(Phases.passed, types.BOOL, types.ULLONG),
+        "__mbarrier_over_parity": _at_barrier(_by_parity, types.BOOL, types.ULLONG),
+        "__mbarrier_test_wait": _at_barrier(_asked, types.BOOL, types.ULLONG),
+        "__mbarrier_test_wait_parity": _at_barrier(_asked_by_parity, types.BOOL, types.ULLONG),
+        "__memcpy_async_share": _group_copy,
+    }.items()
 }

@@ -38,6 +38,14 @@ def _pairs(count: int, function: Callable[..., Any], flops: int) -> BuiltinHandl
     return by_value([HALF2] * count, HALF2, both, Price(flops=flops))
 
 
+def _from(source: Any, result: Any, function: Callable[[Any], Any]) -> BuiltinHandler:
+    return by_value([source], result, function)
+
+
+def _from_two(source: Any, result: Any, function: Callable[[Any, Any], Any]) -> BuiltinHandler:
+    return by_value([source, source], result, function)
+
+
 def _as_half(x: Any) -> Any:
     return np.asarray(x).astype(np.float16)[()]
 
@@ -66,22 +74,20 @@ def _build() -> dict[str, BuiltinHandler]:
         "__hneg2": _pairs(1, np.negative, 0),
         "__hmax2": _pairs(2, greater, 2),
         "__hmin2": _pairs(2, lesser, 2),
-        "__half_as_ushort": by_value([types.HALF], types.USHORT, lambda x: x.view(np.uint16)),
-        "__ushort_as_half": by_value([types.USHORT], types.HALF, lambda x: x.view(np.float16)),
-        "make_half2": by_value([types.HALF] * 2, HALF2, lambda a, b: [a, b]),
-        "__halves2half2": by_value([types.HALF] * 2, HALF2, lambda a, b: [a, b]),
-        "__half2half2": by_value([types.HALF], HALF2, lambda a: [a, a]),
-        "__float2half2_rn": by_value([types.FLOAT], HALF2, lambda a: [_as_half(a)] * 2),
-        "__floats2half2_rn": by_value(
-            [types.FLOAT] * 2, HALF2, lambda *p: [_as_half(x) for x in p]
-        ),
-        "__half22float2": by_value([HALF2], FLOAT2, lambda p: [_as_float(x) for x in p]),
-        "__float22half2_rn": by_value([FLOAT2], HALF2, lambda p: [_as_half(x) for x in p]),
-        "__low2half": by_value([HALF2], types.HALF, lambda p: p[0]),
-        "__high2half": by_value([HALF2], types.HALF, lambda p: p[1]),
-        "__low2float": by_value([HALF2], types.FLOAT, lambda p: _as_float(p[0])),
-        "__high2float": by_value([HALF2], types.FLOAT, lambda p: _as_float(p[1])),
-        "__lowhigh2highlow": by_value([HALF2], HALF2, lambda p: [p[1], p[0]]),
+        "__half_as_ushort": _from(types.HALF, types.USHORT, lambda x: x.view(np.uint16)),
+        "__ushort_as_half": _from(types.USHORT, types.HALF, lambda x: x.view(np.float16)),
+        "make_half2": _from_two(types.HALF, HALF2, lambda a, b: [a, b]),
+        "__halves2half2": _from_two(types.HALF, HALF2, lambda a, b: [a, b]),
+        "__half2half2": _from(types.HALF, HALF2, lambda a: [a, a]),
+        "__float2half2_rn": _from(types.FLOAT, HALF2, lambda a: [_as_half(a)] * 2),
+        "__floats2half2_rn": _from_two(types.FLOAT, HALF2, lambda a, b: [_as_half(a), _as_half(b)]),
+        "__half22float2": _from(HALF2, FLOAT2, lambda p: [_as_float(x) for x in p]),
+        "__float22half2_rn": _from(FLOAT2, HALF2, lambda p: [_as_half(x) for x in p]),
+        "__low2half": _from(HALF2, types.HALF, lambda p: p[0]),
+        "__high2half": _from(HALF2, types.HALF, lambda p: p[1]),
+        "__low2float": _from(HALF2, types.FLOAT, lambda p: _as_float(p[0])),
+        "__high2float": _from(HALF2, types.FLOAT, lambda p: _as_float(p[1])),
+        "__lowhigh2highlow": _from(HALF2, HALF2, lambda p: [p[1], p[0]]),
     }
     for word, kind in (("int", types.INT), ("uint", types.UINT), ("short", types.SHORT),
                        ("ushort", types.USHORT), ("ll", types.LLONG), ("ull", types.ULLONG)):  # fmt: skip

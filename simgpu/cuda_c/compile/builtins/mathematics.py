@@ -76,6 +76,10 @@ def _by_element(
     return evaluate
 
 
+def _normcdf(x: float) -> float:
+    return math.erfc(-x / math.sqrt(2)) / 2
+
+
 def _round(x: Any) -> Any:
     """To the nearest integer, halves away from zero."""
     whole = np.trunc(x)
@@ -113,6 +117,10 @@ def _copysign(x: Any, y: Any) -> Any:
     return np.copysign(x, select_lanes(np.isnan(y), y.dtype.type(1), y))
 
 
+def _positive_difference(x: Any, y: Any) -> Any:
+    return select_lanes(x > y, x - y, x.dtype.type(0))
+
+
 _CHEAP_1: dict[str, Function] = {
     "fabs": np.abs, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "rint": np.rint,
     "nearbyint": np.rint, "round": _round,
@@ -128,14 +136,13 @@ _SLOW_1: dict[str, Function] = {
     "acosh": np.arccosh, "atanh": np.arctanh,
     "sinpi": _exact(lambda x: np.sin(np.pi * np.fmod(x, 2.0))),
     "cospi": _exact(lambda x: np.cos(np.pi * np.fmod(x, 2.0))),
-    "erf": _by_element(math.erf), "erfc": _by_element(math.erfc),
-    "normcdf": _by_element(lambda x: math.erfc(-x / math.sqrt(2)) / 2),
+    "erf": _by_element(math.erf), "erfc": _by_element(math.erfc), "normcdf": _by_element(_normcdf),
     "tgamma": _by_element(math.gamma, 1, lambda x: math.nan if x < 0 else math.inf),
     "lgamma": _by_element(math.lgamma, 1, lambda x: math.inf),
 }  # fmt: skip
 _CHEAP_2: dict[str, Function] = {
     "fmax": greater, "fmin": lesser, "copysign": _copysign,
-    "fdim": lambda x, y: select_lanes(x > y, x - y, x.dtype.type(0)),
+    "fdim": _positive_difference,
 }  # fmt: skip
 _SLOW_2: dict[str, Function] = {
     "pow": np.power, "fmod": np.fmod, "atan2": np.arctan2, "hypot": np.hypot,

@@ -151,11 +151,9 @@ class Context:
         self.scope = self.file.scope
 
     def fail(self, at: Position, message: str) -> NoReturn:
-        """Refuse what a CUDA compiler refuses too."""
         self.file.source.fail(at, message)
 
     def unsupported(self, at: Position, message: str) -> NoReturn:
-        """Refuse what a GPU would run, and this interpreter would not run rightly."""
         self.file.source.unsupported(at, message)
 
     def elsewhere(self, name: str) -> str:
@@ -171,7 +169,6 @@ class Context:
         return self.rules.expressions[type(node)](self, node, used)
 
     def statement(self, node: Statement) -> None:
-        """Write a statement into the form."""
         self.rules.statements[type(node)](self, node)
 
     def type_of(self, node: Expression) -> types.CType:
@@ -232,7 +229,6 @@ class Context:
         return site
 
     def note(self, node: N) -> N:
-        """Write a step into the form."""
         self.steps.append(node)
         return node
 
@@ -243,7 +239,6 @@ class Context:
         self.steps.append(form.FixedCostOp(form.Price(instructions, flops, special, issued)))
 
     def meet(self, by: Literal["warp", "block", "grid"], at: Position, what: str = "") -> form.Meet:
-        """Note that threads meet here."""
         return self.note(form.Meet(by, at, what))
 
     @contextmanager

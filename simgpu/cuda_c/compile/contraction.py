@@ -25,7 +25,6 @@ class Ranks:
         self._loads = 0
 
     def parameter(self) -> int:
-        """Rank of the next parameter."""
         self._parameters += 1
         return self._parameters
 

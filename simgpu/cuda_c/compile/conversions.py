@@ -195,7 +195,6 @@ def _convert_pointer(c: Context, expr: Expr, target: CType, at: Position, explic
 
 
 def _to_number(c: Context, expr: Expr, target: Scalar, at: Position) -> Expr:
-    """An address as an integer."""
     run, dtype = expr.run, target.dtype
     c.aims.follows = True
     c.aims.cast.unite(expr.origin)

@@ -27,7 +27,6 @@ def number_literal(c: Context, node: ast.Literal, used: bool) -> Expr:
     if node.type is not None:
         return conversions.constant(node.type, node.value, node.at)
     out = conversions.null(types.NULLPTR, node.at)
-    out.constant = np.int32(0)
     out.node = form.Constant(value=out.constant)
     return out
 

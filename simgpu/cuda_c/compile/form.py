@@ -342,7 +342,6 @@ class Loop(Instruction):
 
     @cached_property
     def kinds(self) -> set[type[Instruction]]:
-        """The kinds of what is below."""
         return {*map(type, self.below)}
 
 

@@ -26,7 +26,6 @@ class _Printer:
         self._numbers: dict[IRValue, int] = {}
 
     def steps(self, steps: Iterable[Instruction], margin: str) -> list[str]:
-        """Print steps behind a margin."""
         return [line for step in steps for line in self._step(step, margin)]
 
     def _step(self, step: Instruction, margin: str) -> list[str]:

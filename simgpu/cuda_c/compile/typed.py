@@ -56,7 +56,6 @@ class MemoryPlace:
 
     @property
     def accessed(self) -> Callable[[Team, Mask], Ptr]:
-        """The address, for an access."""
         return self.checked or self.pointer
 
 
@@ -218,7 +217,6 @@ class Scope:
         self.names: dict[str, Binding] = {}
 
     def find(self, name: str) -> Binding | None:
-        """Look up the meaning of a name."""
         scope: Scope | None = self
         while scope is not None:
             if name in scope.names:

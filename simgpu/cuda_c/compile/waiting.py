@@ -70,7 +70,6 @@ class Parks:
         return any(spin.often for spin in self.spins.values())
 
     def inside(self, steps: Sequence[Instruction]) -> range:
-        """The places inside of some steps."""
         spans = [self.spans[step] for step in steps if step in self.spans]
         return range(spans[0].start, spans[-1].stop) if spans else range(0)
 

@@ -70,7 +70,6 @@ class DeclaratorParser(ExpressionParser):
         return dims
 
     def parameters(self) -> list[ast.Param]:
-        """Those of a function, from the opening bracket to the closing one."""
         self.need("(")
         if self.at("void") and self.ahead().is_(")"):
             self.advance()

@@ -141,7 +141,6 @@ class StructParser(StatementParser):
         return False
 
     def skip_braces(self) -> None:
-        """Everything up to the closing brace."""
         self.skip_brackets("{", "}", "this block is never closed: '}' is missing")
 
     def at_struct(self) -> bool:

@@ -444,7 +444,6 @@ class TypeParser(ABC):
             self.unsupported(text, one.at)
 
     def skip_brackets(self, opening: str, closing: str, unclosed: str) -> None:
-        """Pass over all from an opening bracket to the one that closes it."""
         start, depth = self.need(opening), 1
         while depth:
             token = self.advance()

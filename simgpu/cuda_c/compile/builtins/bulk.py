@@ -101,40 +101,27 @@ def _require_fence(t: Team, region: ByteRegion, a: MaskedAccess) -> None:
         t.fault(RaceError, a.site.at, int(lanes[k]), text, array=a.name)
 
 
-def _bulk_copy(c: Context, node: CallExpr, used: bool) -> Expr:
-    """`(to, from, bytes, barrier)`: from global to shared memory."""
-    to, source, size, bar = arguments(c, node, 4)
+def _bulk(stores: bool, c: Context, node: CallExpr, used: bool) -> Expr:
+    """`(to, from, bytes, barrier)` from global to shared memory, or `(to, from, bytes)` if it `stores`."""
+    to, source, size, *bar = arguments(c, node, 3 if stores else 4)
     size, sites = convert(c, size, types.LLONG, size.at), single.copied_between(c, node, to, source)
-    by = single.barrier_site(c, node, bar)
-    c.work(2)
-
-    def evaluate(t: Team, m: Mask) -> None:
-        nbytes, copies = single.numbers_of(m, size.run(t, m)).astype(np.int64), copies_of(t)
-        target, begin, counter = to.run(t, m), source.run(t, m), bar.run(t, m)
-        copies.bound = phases_of(t).counting(single.reach_barrier(t, m, counter, by))
-        try:
-            _move(t, m, target, begin, nbytes, sites, False)
-        finally:
-            copies.bound = None
-        phases_of(t).expect(single.reach_barrier(t, m, counter, by), -nbytes)
-
-    return typed_value(c, types.VOID, evaluate, node.at, [to, source, size, bar])
-
-
-def _bulk_store(c: Context, node: CallExpr, used: bool) -> Expr:
-    """`(to, from, bytes)`: from shared to global memory."""
-    to, source, size = arguments(c, node, 3)
-    size, sites = convert(c, size, types.LLONG, size.at), single.copied_between(c, node, to, source)
+    by = None if stores else single.barrier_site(c, node, bar[0])
     c.work(2)
 
     def evaluate(t: Team, m: Mask) -> None:
         nbytes = single.numbers_of(m, size.run(t, m)).astype(np.int64)
+        target, begin, copies = to.run(t, m), source.run(t, m), copies_of(t)
+        counter: Any = bar[0].run(t, m) if bar else None
+        if by is not None:
+            copies.bound = phases_of(t).counting(single.reach_barrier(t, m, counter, by))
         try:
-            _move(t, m, to.run(t, m), source.run(t, m), nbytes, sites, True)
+            _move(t, m, target, begin, nbytes, sites, stores)
         finally:
-            copies_of(t).bound = None
+            copies.bound = None
+        if by is not None:
+            phases_of(t).expect(single.reach_barrier(t, m, counter, by), -nbytes)
 
-    return typed_value(c, types.VOID, evaluate, node.at, [to, source, size])
+    return typed_value(c, types.VOID, evaluate, node.at, [to, source, size, *bar])
 
 
 def _bulk_commit(t: Team, m: Mask, at: Position) -> None:
@@ -198,8 +185,8 @@ def _at(target: types.CType, step: int, c: Context, node: CallExpr, used: bool) 
 
 
 BULK_FUNCTIONS: dict[str, BuiltinHandler] = {
-    "__bulk_copy": fenced(_bulk_copy, behind=False),
-    "__bulk_store": fenced(_bulk_store, behind=False),
+    "__bulk_copy": fenced(partial(_bulk, False), behind=False),
+    "__bulk_store": fenced(partial(_bulk, True), behind=False),
     "__bulk_commit": by_team([], types.VOID, _bulk_commit),
     "__bulk_wait": fenced(by_team([types.INT, types.BOOL], types.VOID, _bulk_wait)),
     "__proxy_fence": fenced(by_team([], types.VOID, _proxy_fence), behind=False),

@@ -102,25 +102,18 @@ def _in_order(c: Context, node: Braces, ctype: types.CType) -> list[Expression]:
 
 
 def _fill(c: Context, items: list[Expression], ctype: types.CType, at: Position) -> list[Expr]:
-    parts: list[types.CType]
-    if isinstance(ctype, types.ArrayType):
-        parts = [ctype.element] * ctype.length
-    else:
-        assert isinstance(ctype, types.Struct)
-        parts = [f.type for f in ctype.fields]
-        if ctype.union:
-            parts = parts[:1]
-            if types.leaves(parts[0]) != types.leaves(ctype):
-                text = "a union whose first member is not its largest, in braces"
-                c.unsupported(at, f"{text}: assign to the member")
+    parts, struct = _parts(ctype), ctype if isinstance(ctype, types.Struct) else None
+    if struct and struct.union and types.leaves(parts[0]) != types.leaves(ctype):
+        text = "a union whose first member is not its largest, in braces"
+        c.unsupported(at, f"{text}: assign to the member")
     known = c.class_of(ctype)
     preset = known.initial if known is not None else {}
     out: list[Expr] = []
     for k, part in enumerate(parts):
         if not items:
-            if isinstance(ctype, types.Struct) and ctype.name == "dim3":
+            if struct and struct.name == "dim3":
                 return out + [constant(types.UINT, 1, at)] * (3 - k)
-            names = [f.name for f in ctype.fields] if isinstance(ctype, types.Struct) else []
+            names = [field.name for field in struct.fields] if struct else []
             for j, rest in enumerate(parts[k:], k):
                 usual = preset.get(names[j]) if names else None
                 if known is None or usual is None:
@@ -134,6 +127,15 @@ def _fill(c: Context, items: list[Expression], ctype: types.CType, at: Position)
         else:
             out += _fill(c, items, part, at)  # C lets inner braces be left out
     return out
+
+
+def _parts(ctype: types.CType) -> list[types.CType]:
+    """The types of what a list gives values to: elements, or members; of a union, the first."""
+    if isinstance(ctype, types.ArrayType):
+        return [ctype.element] * ctype.length
+    if not isinstance(ctype, types.Struct):
+        return []
+    return [field.type for field in (ctype.fields[:1] if ctype.union else ctype.fields)]
 
 
 def _is_whole(c: Context, item: Expression, part: types.CType) -> bool:
@@ -171,9 +173,7 @@ def _pass_over(c: Context, items: list[Expression], part: types.CType) -> None:
     if _is_whole(c, items[0], part):
         del items[0]
         return
-    array = isinstance(part, types.ArrayType)
-    fields = part.fields[: 1 if part.union else None] if isinstance(part, types.Struct) else ()
-    for inner in [part.element] * part.length if array else [field.type for field in fields]:
+    for inner in _parts(part):
         if items:
             _pass_over(c, items, inner)
 

@@ -88,11 +88,9 @@ def _seen(c: Context, node: ast.CallExpr) -> list[ast.FunctionDecl]:
     if node.namespace:
         return [f for f in functions if node.namespace in f.namespace[-1:]] or functions
     around = c.frame.function.namespace if c.frame.function is not None else ()
-    for depth in range(len(around), -1, -1):
-        found = [f for f in functions if f.namespace == around[:depth]]
-        if found:
-            return found
-    return functions
+    spaces = (around[:depth] for depth in range(len(around), -1, -1))
+    found = ([f for f in functions if f.namespace == space] for space in spaces)
+    return next(filter(None, found), functions)
 
 
 def called_function(c: Context, node: ast.CallExpr, used: bool) -> Expr:

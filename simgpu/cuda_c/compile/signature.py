@@ -13,7 +13,7 @@ import numpy as np
 from simgpu.cuda_c.compile import overloads, type_names, typed
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.syntax import ast
-from simgpu.cuda_c.syntax.declarators import DeclaratorParser
+from simgpu.cuda_c.syntax.expressions import ExpressionParser
 from simgpu.cuda_c.text.lexer import tokenise
 from simgpu.cuda_c.text.source import Position, Source
 from simgpu.cuda_c.types import ArrayType, CType, Pointer, Scalar, Struct, spelled
@@ -168,7 +168,7 @@ def _arguments(
     """Read the arguments of the template, and the parameters, behind a kernel's name."""
     if not text.text:
         return None, None
-    parser = DeclaratorParser(text, tokenise(text), frozenset({"cuda_fp16.h"}))
+    parser = ExpressionParser(text, tokenise(text), frozenset({"cuda_fp16.h"}))
     for word in c.file.scope.visible():
         meaning = c.file.scope.find(word)
         parser.type_names[0][word] = isinstance(meaning, typed.TypeBinding | typed.StructTemplate)

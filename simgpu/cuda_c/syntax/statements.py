@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 from simgpu.cuda_c.syntax import assembly, ast
-from simgpu.cuda_c.syntax.declarators import DeclaratorParser
+from simgpu.cuda_c.syntax.expressions import ExpressionParser
 from simgpu.cuda_c.text.lexer import Token
-from simgpu.cuda_c.text.source import Source
 
 _REFUSED = {
     "goto": "'goto' is not supported",
@@ -20,12 +19,8 @@ _REFUSED = {
 }
 
 
-class StatementParser(DeclaratorParser):
+class StatementParser(ExpressionParser):
     """Reads statements."""
-
-    def __init__(self, source: Source, tokens: Sequence[Token], headers: frozenset[str]) -> None:
-        super().__init__(source, tokens, headers)
-        self.enclosing: list[str] = []  # "loop" and "switch", outermost first
 
     def block(self) -> ast.Block:
         start = self.need("{")

@@ -122,6 +122,7 @@ class TypeParser(ABC):
         self.type_names: list[dict[str, bool]] = [dict.fromkeys(set(VECTORS) - {"half2"}, True)]
         if "cuda_fp16.h" in headers:
             self.type_names[0] |= dict.fromkeys(_HALF_NAMES, True)
+        self.enclosing: list[str] = []  # "loop" and "switch", outermost first
         self.nested_types: dict[str, set[str]] = {}  # of each struct
         self.declared: list[StructDef] = []  # known by name alone so far
         self.function_types: set[str] = set()  # a pointer to one is what it means without the star

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from simgpu.cuda_c import types
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.form import Constant, Convert, Followed, IRValue
 from simgpu.cuda_c.compile.typed import Evaluate, Expr
@@ -16,24 +17,7 @@ from simgpu.cuda_c.lockstep import Mask, Team
 from simgpu.cuda_c.lockstep.values import converter, select_lanes
 from simgpu.cuda_c.memory.access import NULL
 from simgpu.cuda_c.text.source import Position
-from simgpu.cuda_c.types import (
-    BOOL,
-    FLOAT,
-    HALF,
-    INT,
-    ULLONG,
-    VOID,
-    ArrayType,
-    CType,
-    FunctionPointer,
-    Pointer,
-    Scalar,
-    Struct,
-    Void,
-    leaves,
-    size_of,
-    spelled,
-)
+from simgpu.cuda_c.types import BOOL, ArrayType, CType, FunctionPointer, Pointer, Scalar, spelled
 
 _NAN = np.uint32(0x7FFFFFFF).view(np.float32)  # PTX ISA 9.0, "Floating Point Instructions"
 
@@ -77,7 +61,7 @@ def fold(expr: Expr, parts: Iterable[Expr]) -> Expr:
 
 def computed(c: Context, ctype: CType, run: Evaluate) -> Evaluate:
     """What computes a float; a NaN becomes the one that a GPU has, because a CPU's has other bits."""
-    if ctype is not FLOAT or not c.file.shows_bits:
+    if ctype is not types.FLOAT or not c.file.shows_bits:
         return run
 
     def settled(t: Team, m: Mask) -> Any:
@@ -93,8 +77,8 @@ def convert(c: Context, expr: Expr, target: CType, at: Position, explicit: bool 
     source = expr.type
     if source == target:
         return expr
-    if isinstance(target, Void):
-        return expr if not explicit else typed_value(c, VOID, expr.run, at, [expr])
+    if isinstance(target, types.Void):
+        return expr if not explicit else typed_value(c, types.VOID, expr.run, at, [expr])
     if isinstance(source, FunctionPointer) or isinstance(target, FunctionPointer):
         return _convert_function(c, expr, target, at)
     if isinstance(source, Scalar) and isinstance(target, Scalar):
@@ -103,7 +87,7 @@ def convert(c: Context, expr: Expr, target: CType, at: Position, explicit: bool 
     if isinstance(source, (Pointer, ArrayType)) or (isinstance(target, Pointer) and not struct):
         return _convert_pointer(c, expr, target, at, explicit)
     if c.derives(source, target):
-        run, count = expr.run, len(leaves(target))
+        run, count = expr.run, len(types.leaves(target))
         first: Evaluate = lambda t, m: run(t, m)[:count]
         return typed_value(c, target, first, at, [expr], origin=expr.origin)
     into, out_of = c.class_of(target), c.class_of(source)
@@ -112,10 +96,10 @@ def convert(c: Context, expr: Expr, target: CType, at: Position, explicit: bool 
     if out_of is not None:
         made = c.rules.become(c, expr, target, at)
         if made is not None:
-            small = isinstance(target, Scalar) and BOOL.rank < target.rank < INT.rank
+            small = isinstance(target, Scalar) and BOOL.rank < target.rank < types.INT.rank
             if small and out_of.name == "__nv_bfloat16":
                 # It is clamped, as a half is, which has all digits of it that an integer of 16 bits can show.
-                made = convert(c, made, HALF, at)
+                made = convert(c, made, types.HALF, at)
             return convert(c, made, target, at)
     c.fail(at, f"no conversion from '{spelled(source)}' to '{spelled(target)}'")
 
@@ -181,8 +165,8 @@ def _convert_pointer(c: Context, expr: Expr, target: CType, at: Position, explic
         hint = "" if explicit else ": a pointer and a number are different things"
         c.fail(at, _unusable(source, target) + hint)
     if not explicit:
-        void = isinstance(target.target, Void)
-        is_null = isinstance(source.target, Void) and expr.constant is not None
+        void = isinstance(target.target, types.Void)
+        is_null = isinstance(source.target, types.Void) and expr.constant is not None
         base = c.derives(source.target, target.target)
         if source.target != target.target and not void and not is_null and not base:
             c.fail(at, f"{_unusable(source, target)}: say reinterpret_cast if you mean it")
@@ -207,8 +191,8 @@ def _from_number(c: Context, expr: Expr, target: Pointer, at: Position) -> Expr:
     if not isinstance(expr.type, Scalar) or not expr.type.is_integer:
         c.fail(at, f"a '{spelled(expr.type)}' cannot be used as an address")
     c.aims.follows = True
-    step = size_of(target.target)
-    run = convert(c, expr, ULLONG, at).run
+    step = types.size_of(target.target)
+    run = convert(c, expr, types.ULLONG, at).run
     follow: Evaluate = lambda t, m: t.launch.addresses.pointer(t, m, run(t, m), step, at)
     return typed_value(c, target, follow, at, [expr], origin=c.aims.cast)
 
@@ -229,7 +213,7 @@ def decay(expr: Expr) -> Expr:
 
 def condition(c: Context, expr: Expr) -> Evaluate:
     """An expression as a test."""
-    plain = isinstance(expr.type, Struct) and c.class_of(expr.type) is None
-    if plain or isinstance(expr.type, Void):
+    plain = isinstance(expr.type, types.Struct) and c.class_of(expr.type) is None
+    if plain or isinstance(expr.type, types.Void):
         c.fail(expr.at, f"'{spelled(expr.type)}' is neither true nor false")
     return convert(c, expr, BOOL, expr.at).run

@@ -7,21 +7,13 @@ from dataclasses import dataclass
 from simgpu.cuda_c.compile.context import Context, Frame
 from simgpu.cuda_c.compile.control import Control
 from simgpu.cuda_c.compile.declarations import shared_variable
-from simgpu.cuda_c.compile.form import (
-    BasicBlock,
-    Declare,
-    Evaluate,
-    Execute,
-    Form,
-    Meet,
-    instructions_below,
-)
+from simgpu.cuda_c.compile.form import BasicBlock, Declare, Execute, Form, Meet, instructions_below
 from simgpu.cuda_c.compile.rooms import parameter_entry
 from simgpu.cuda_c.compile.statements import sequence
 from simgpu.cuda_c.compile.storage import has_pointer, read_variable
 from simgpu.cuda_c.compile.summing import summing
 from simgpu.cuda_c.compile.type_names import param_type, resolve_type
-from simgpu.cuda_c.compile.typed import Scope
+from simgpu.cuda_c.compile.typed import Evaluate, Scope
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.compile.waiting import may_wait, parks, parts_in_warps, waits_apart
 from simgpu.cuda_c.lockstep import Site

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from simgpu.cuda_c import types
 from simgpu.cuda_c.compile import contraction, places
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import computed, convert, decay, fold, nodes, typed_value
@@ -14,22 +15,7 @@ from simgpu.cuda_c.compile.typed import Evaluate, Expr
 from simgpu.cuda_c.lockstep import Mask, Team, varies
 from simgpu.cuda_c.lockstep.values import COMPARISONS, BinaryFunction, arithmetic
 from simgpu.cuda_c.text.source import Position
-from simgpu.cuda_c.types import (
-    BOOL,
-    HALF,
-    LONG,
-    VOID,
-    CType,
-    FunctionPointer,
-    Pointer,
-    Scalar,
-    Struct,
-    Void,
-    promoted,
-    size_of,
-    spelled,
-    usual_type,
-)
+from simgpu.cuda_c.types import HALF, CType, Pointer, Scalar, Void, promoted, size_of, spelled
 from simgpu.errors import DivisionByZeroError
 
 _INTEGER_ONLY = {"%", "&", "|", "^", "<<", ">>"}
@@ -47,7 +33,7 @@ def operate(c: Context, op: str, left: Expr, right: Expr, at: Position) -> Expr:
     """`left op right` for everything that evaluates both sides."""
     left, right = (decay(_plain(c, side, at)) for side in (left, right))
     for side in (left, right):
-        if isinstance(side.type, FunctionPointer):
+        if isinstance(side.type, types.FunctionPointer):
             if op not in ("==", "!="):
                 c.fail(at, f"operator '{op}' cannot take the address of a function")
             x, y = (convert(c, operand, side.type, at) for operand in (left, right))
@@ -55,7 +41,7 @@ def operate(c: Context, op: str, left: Expr, right: Expr, at: Position) -> Expr:
     if isinstance(left.type, Pointer) or isinstance(right.type, Pointer):
         return _pointer_operation(c, op, left, right, at)
     a, b = (_number(c, op, side, at) for side in (left, right))
-    kind = promoted(a) if op in ("<<", ">>") else usual_type(a, b)
+    kind = promoted(a) if op in ("<<", ">>") else types.usual_type(a, b)
     for number in (a, b) if op in _INTEGER_ONLY else ():
         if number.is_float:
             c.fail(at, f"operator '{op}' needs integers, not '{number.name}'")
@@ -82,14 +68,14 @@ def _number(c: Context, op: str, side: Expr, at: Position) -> Scalar:
     if isinstance(side.type, Scalar):
         return side.type
     hint = ""
-    if isinstance(side.type, Struct) and side.type.vector:
+    if isinstance(side.type, types.Struct) and side.type.vector:
         hint = ": CUDA C has no operators for vector types, work on .x, .y and so on"
     c.fail(at, f"operator '{op}' cannot take a '{spelled(side.type)}'{hint}")
 
 
 def _compare(c: Context, op: str, x: Expr, y: Expr, kind: Scalar, at: Position) -> Expr:
     run = _both(COMPARISONS[op], x, y)
-    return fold(binary_operation(c, op, kind, BOOL, run, at, [x, y]), [x, y])
+    return fold(binary_operation(c, op, kind, types.BOOL, run, at, [x, y]), [x, y])
 
 
 def _both(function: BinaryFunction, x: Expr, y: Expr) -> Evaluate:
@@ -156,10 +142,10 @@ def common_type(c: Context, a: Expr, b: Expr, at: Position) -> CType:
     if a.type == b.type:
         return a.type
     for side, other in ((a, b), (b, a)):
-        if isinstance(side.type, FunctionPointer) and other.constant == 0:
+        if isinstance(side.type, types.FunctionPointer) and other.constant == 0:
             return side.type
     if isinstance(a.type, Scalar) and isinstance(b.type, Scalar):
-        return usual_type(a.type, b.type)
+        return types.usual_type(a.type, b.type)
     if isinstance(a.type, Pointer) and isinstance(b.type, Pointer):
         if a.type.target == b.type.target:
             const = a.type.const or b.type.const
@@ -172,7 +158,7 @@ def common_type(c: Context, a: Expr, b: Expr, at: Position) -> CType:
         if isinstance(side.type, Pointer) and other.constant == 0:
             return side.type
     if isinstance(a.type, Void) or isinstance(b.type, Void):
-        return VOID
+        return types.VOID
     c.fail(at, f"the sides of ':' do not fit: '{spelled(a.type)}' and '{spelled(b.type)}'")
 
 
@@ -213,7 +199,7 @@ def _distance(
         apart: Any = a(t, m).address() - b(t, m).address()
         return apart // step if varies(apart) else np.int64(apart // step)
 
-    return typed_value(c, LONG, evaluate, at, [left, right])
+    return typed_value(c, types.LONG, evaluate, at, [left, right])
 
 
 def _compare_pointers(c: Context, op: str, left: Expr, right: Expr, at: Position) -> Expr:
@@ -241,4 +227,4 @@ def _compare_pointers(c: Context, op: str, left: Expr, right: Expr, at: Position
             out = function(addresses.number(p), addresses.number(q))
         return out if varies(out) else np.bool_(out)
 
-    return typed_value(c, BOOL, evaluate, at, [left, right])
+    return typed_value(c, types.BOOL, evaluate, at, [left, right])

@@ -10,18 +10,10 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from simgpu.cuda_c import types
+from simgpu.cuda_c.compile import type_names
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import constant
-from simgpu.cuda_c.compile.type_names import (
-    TemplateArguments,
-    deduced,
-    give_arguments,
-    give_defaults,
-    identity,
-    param_type,
-    resolve_type,
-    template_argument,
-)
+from simgpu.cuda_c.compile.type_names import TemplateArguments, deduced, identity, param_type
 from simgpu.cuda_c.compile.typed import Class, Expr, Given, Number, Scope, TypeBinding
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.text.source import Position
@@ -42,7 +34,7 @@ def bind_template(
         return None if given else scope
     if len(given or []) > len(function.template):
         return None
-    give_arguments(c, function.template, given, scope, at)
+    type_names.give_arguments(c, function.template, given, scope, at)
     open_names = {p.name for p in function.template} - scope.names.keys()
     unknown = {p.name for p in function.template}
     for param, ctype in zip(function.params, kinds, strict=False):
@@ -50,7 +42,7 @@ def bind_template(
             fits = _deduce(c, param, ctype, unknown, scope)
         if not fits and param.type.base in open_names and param.type.base in scope.names:
             return None  # two arguments say different things of one parameter
-    give_defaults(c, function.name, function.template, scope, at)
+    type_names.give_defaults(c, function.name, function.template, scope, at)
     return scope
 
 
@@ -89,12 +81,17 @@ def specialised(
             with c.seen_from(c.file.scope):
                 pairs = zip(function.params, other.params, strict=True)
                 kinds = [(mine.type, TypeBinding(param_type(c, theirs))) for mine, theirs in pairs]
-                kinds += [(function.returns, TypeBinding(resolve_type(c, other.returns)))]
+                kinds += [
+                    (function.returns, TypeBinding(type_names.resolve_type(c, other.returns)))
+                ]
                 fits = all(m.nested or deduced(c, m, kind, unknown, found) for m, kind in kinds)
             theirs = [found.names.get(p.name) for p in params]
         else:
             pairs = zip(params, given, strict=False)
-            theirs, fits = [template_argument(c, p.type, g, at, names) for p, g in pairs], True
+            theirs, fits = (
+                [type_names.template_argument(c, p.type, g, at, names) for p, g in pairs],
+                True,
+            )
         keys = [identity(t) for t in theirs if isinstance(t, Given)]
         if fits and keys == [identity(a) for a in arguments[: len(theirs)]]:
             return other
@@ -193,7 +190,7 @@ def _fitting(c: Context, call: Invocation, bodies: Functions) -> list[_Fitting]:
             with c.seen_from(names):
                 score = _score(c, function, kinds)
                 if function.returns.nested:  # such as enable_if<...>::type, if there is one
-                    resolve_type(c, function.returns)
+                    type_names.resolve_type(c, function.returns)
         except KernelCompileError:
             if len(bodies) == 1:
                 raise
@@ -257,7 +254,7 @@ def conversion(c: Context, source: types.CType, target: types.CType | None) -> s
             if not name.startswith(ast.CONVERSION):
                 continue
             with c.seen_from(known.scope):
-                made = resolve_type(c, function.returns)
+                made = type_names.resolve_type(c, function.returns)
             if made == target:
                 return name
             if made in hidden:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from simgpu.cuda_c import types
 from simgpu.cuda_c.compile.builtins import common
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert
@@ -22,21 +23,7 @@ from simgpu.cuda_c.compile.type_names import resolve_type
 from simgpu.cuda_c.compile.typed import Expr
 from simgpu.cuda_c.lockstep.values import arithmetic, directed, fused, select_lanes
 from simgpu.cuda_c.syntax.ast import CallExpr, TypeName
-from simgpu.cuda_c.types import (
-    BOOL,
-    DOUBLE,
-    FLOAT,
-    HALF,
-    INT,
-    LLONG,
-    LONG,
-    UINT,
-    ULLONG,
-    ULONG,
-    Scalar,
-    promoted,
-    spelled,
-)
+from simgpu.cuda_c.types import DOUBLE, FLOAT, HALF, INT, LLONG, UINT, ULLONG, Scalar, spelled
 
 Function = Callable[..., Any]
 
@@ -181,14 +168,14 @@ def _overload(c: Context, node: CallExpr, given: list[Expr]) -> Scalar:
 
 def _abs(c: Context, node: CallExpr, used: bool) -> Expr:
     (x,) = common.arguments(c, node, 1)
-    kind = promoted(common.number_argument(c, node, x))
+    kind = types.promoted(common.number_argument(c, node, x))
     if kind.kind == "uint":
         c.fail(node.at, f"abs() of '{kind.name}' is ambiguous: it is never negative")
     x = convert(c, x, kind, x.at)
     return common.elementwise(c, node, [x], kind, np.abs, Price(flops=int(kind.is_float)))
 
 
-_PAIRS = [{INT, UINT}, {LONG, ULONG}, {LLONG, ULLONG}, {FLOAT, DOUBLE}]
+_PAIRS = [{INT, UINT}, {types.LONG, types.ULONG}, {LLONG, ULLONG}, {FLOAT, DOUBLE}]
 
 
 def _extreme(whole: Function, fraction: Function, c: Context, node: CallExpr, used: bool) -> Expr:
@@ -199,7 +186,7 @@ def _extreme(whole: Function, fraction: Function, c: Context, node: CallExpr, us
     a, b = (common.number_argument(c, node, e) for e in given)
     if a is HALF and b is HALF:
         c.fail(node.at, f"{node.name}() has no form for half: use __hmax or __hmin")
-    a, b = promoted(a), promoted(b)
+    a, b = types.promoted(a), types.promoted(b)
     if a != b and {a, b} not in _PAIRS:
         text = f"{node.name}({spelled(a)}, {spelled(b)}) is ambiguous: cast one of the two"
         c.fail(node.at, text)
@@ -213,7 +200,7 @@ def _test(function: Function, c: Context, node: CallExpr, used: bool) -> Expr:
     (x,) = common.arguments(c, node, 1)
     kind = common.number_argument(c, node, x)
     x = x if kind.is_float else convert(c, x, DOUBLE, x.at)
-    return common.elementwise(c, node, [x], BOOL, function)
+    return common.elementwise(c, node, [x], types.BOOL, function)
 
 
 def _plain(op: str, kind: Scalar) -> common.BuiltinHandler:
@@ -282,7 +269,7 @@ def _build() -> dict[str, common.BuiltinHandler]:
     table["__saturatef"] = common.by_thread([FLOAT], FLOAT, clamp)
     table["ldexp"] = table["ldexpf"] = _ldexp
     for name, function in (("lround", _round), ("lrint", np.rint)):
-        for prefix, kind in (("", LONG), ("l", LLONG)):
+        for prefix, kind in (("", types.LONG), ("l", LLONG)):
             table[prefix + name] = _of_kind(function, 1, None, Price(), kind)
             table[f"{prefix}{name}f"] = _of_kind(function, 1, FLOAT, Price(), kind)
     rounding = {"rn": np.rint, "rz": np.trunc, "ru": np.ceil, "rd": np.floor}

@@ -44,8 +44,7 @@ def resolve_type(c: Context, name: ast.TypeName) -> CType:
     elif name.function is not None:
         ctype = pointer_type(c, resolve_type(c, name.function.returns), name.function.params)
     elif name.array is not None:
-        element = resolve_type(c, name.array.type)
-        ctype = array_type(c, element, name.array.dims, name.const)
+        ctype = array_type(c, resolve_type(c, name.array.type), name.array.dims, name.const)
     elif name.base == "void":
         ctype = types.VOID
     elif name.base in types.SCALARS:
@@ -53,8 +52,7 @@ def resolve_type(c: Context, name: ast.TypeName) -> CType:
     else:
         ctype = _found(c, name)
     for nested in name.nested:
-        inside = names_in(c, ctype, name)
-        member = inside.names.get(nested)
+        member = names_in(c, ctype, name).names.get(nested)
         if not isinstance(member, TypeBinding):
             c.fail(name.at, f"'{types.spelled(ctype)}' has no type '{nested}'")
         ctype = member.type

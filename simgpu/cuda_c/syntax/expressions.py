@@ -207,8 +207,7 @@ class ExpressionParser(TypeParser):
             return self._construct(token)
         self.refuse_gpu_only(token)
         namespace, away = self.namespace_here() or self.using.get(name, ""), self.away(name)
-        sign = self.operator_name()
-        word = sign or self.identifier("an expression")
+        word = self.operator_name() or self.identifier("an expression")
         name = word.text
         if self.at("::"):
             self.fail(f"'{name}' is neither a type nor a namespace of this file", token.at)

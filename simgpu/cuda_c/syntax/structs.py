@@ -169,8 +169,7 @@ class StructParser(StatementParser):
             pack=self.pack_at(start.at), hidden=start.text == "class",
         )  # fmt: skip
         if name:
-            known = self.type_names[-1 if template is None else -2]
-            known[name] = True
+            self.type_names[-1 if template is None else -2][name] = True
             if template is not None:
                 self.struct_templates.add(name)
         if template is not None and self.at("<"):

@@ -218,8 +218,9 @@ class TypeParser(ABC):
         if self.at(text):
             return self.advance()
         # The message points behind the last token, since that is where something is missing.
-        before = self.tokens[self.position - 1].end if self.position else self.token.at
-        self.fail(f"expected '{text}'{why} before '{self.token.text}'", before)
+        last, at = self.tokens[self.position - 1], self.token.at
+        at = Position(last.at.line, last.at.column + len(last.text)) if self.position else at
+        self.fail(f"expected '{text}'{why} before '{self.token.text}'", at)
 
     def several(self, read: Callable[[], T], *ends: str) -> list[T]:
         """Read things with commas between them, up to a closing sign, which is left.

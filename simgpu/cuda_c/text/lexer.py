@@ -63,15 +63,6 @@ class Token(NamedTuple):
         """Tell whether it is one of these operators or words; a string has its quotes, and is none."""
         return self.text in texts
 
-    def moved(self, at: Position, hidden: frozenset[str]) -> Token:
-        """The same word, as if written at another place."""
-        return self._replace(at=at, hidden=self.hidden | hidden)
-
-    @property
-    def end(self) -> Position:
-        """The place just behind it."""
-        return Position(self.at.line, self.at.column + len(self.text))
-
 
 def tokenise(source: Source) -> list[Token]:
     """Split a source into tokens, closed by one of kind "end"."""

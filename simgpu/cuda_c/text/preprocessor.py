@@ -355,7 +355,8 @@ class _Preprocessor:
             else:
                 body += _spaced(self.expand(given[token.text]), token)
         hidden = name.hidden | {name.text}
-        return _spaced([t.moved(name.at, hidden) for t in self._paste(body)], name)
+        words = [t._replace(at=name.at, hidden=t.hidden | hidden) for t in self._paste(body)]
+        return _spaced(words, name)
 
     def _paste(self, body: list[Token]) -> list[Token]:
         out: list[Token] = []
@@ -367,7 +368,7 @@ class _Preprocessor:
             else:
                 left = out.pop()
                 glued = tokenise(Source(left.text + right.text))[:-1]
-                out += [t.moved(left.at, left.hidden) for t in glued]
+                out += [t._replace(at=left.at, hidden=left.hidden) for t in glued]
         return out
 
 

@@ -198,8 +198,7 @@ def _nan(kind: types.Scalar, c: Context, node: CallExpr, used: bool) -> Expr:
 def _clock(result: types.Scalar, t: Team, m: Mask, at: Position) -> Any:
     """A warp's clock goes on with the instructions that it has issued."""
     t.launch.clock_reads += 1  # since time goes on, a loop that looks at it does not spin
-    clocks = t.meter.clocks() + t.launch.waited
-    return clocks.astype(result.dtype)[t.layout.warp]
+    return (t.meter.clocks() + t.launch.waited).astype(result.dtype)[t.layout.warp]
 
 
 def _hint(c: Context, node: CallExpr, used: bool) -> Expr:

@@ -63,6 +63,11 @@ class Frame:
     breaks: list[int] = field(default_factory=list[int])
     continues: list[int] = field(default_factory=list[int])
 
+    @property
+    def called(self) -> Position | None:
+        """The place of the call."""
+        return self.body.call.at if self.body is not None and self.body.call is not None else None
+
 
 @dataclass
 class File:

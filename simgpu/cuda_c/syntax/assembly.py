@@ -108,22 +108,22 @@ def assembly(p: StatementParser) -> ast.Statement:
 def _statement(at: Position, words: list[str], given: dict[str, ast.Expression]) -> ast.Statement:
     """A call as `_FORMS` has it, with its operands."""
     if words[0] == "until":
-        again = ast.Unary(at=at, op="!", operand=_call(at, words[1:], given))
+        again = ast.Unary(at=at, op="!", operand=_called(at, words[1:], given))
         return ast.For(at=at, test=again, body=ast.Block(at=at, body=[]))
-    call = _call(at, words[2:] if "=" in words else words, given)
+    call = _called(at, words[2:] if "=" in words else words, given)
     if "=" in words and "O" in given:
         return ast.assigning(given["O"], call, at)
     return ast.ExpressionStatement(at=at, expression=call)
 
 
-def _call(at: Position, words: list[str], given: dict[str, ast.Expression]) -> ast.Expression:
+def _called(at: Position, words: list[str], given: dict[str, ast.Expression]) -> ast.Expression:
     arguments: list[ast.Expression] = []
     for word in words[1:]:
         first, _, second = word.partition("-")
         if word.isdigit():
             arguments.append(ast.Literal(at=at, value=int(word), type=INT))
         elif word[0] in _POINTERS:
-            arguments.append(_call(at, [_POINTERS[word[0]], word[1:]], given))
+            arguments.append(_called(at, [_POINTERS[word[0]], word[1:]], given))
         elif second in given:
             arguments.append(ast.Binary(at=at, op="-", left=given[first], right=given[second]))
         elif word in given:

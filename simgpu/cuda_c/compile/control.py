@@ -111,10 +111,9 @@ class Control:
         return piece.run, piece.point
 
     def _piece(self, piece: form.BasicBlock) -> Execute:
-        evaluate, point = piece.run, piece.point
-        if evaluate is None:
+        if piece.run is None:
             return nothing
-        self.functions(piece.steps)
+        evaluate, point = self._computing(piece)
 
         def execute(t: Team, m: Mask) -> Mask | None:
             t.meter.charge(point, m)

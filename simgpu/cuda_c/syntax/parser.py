@@ -205,10 +205,9 @@ class _Parser(StructParser):
         if here[0].is_("template"):
             self.function_templates.add(names[0].text)
         at = names[0].at
-        void, nothing = ast.TypeName(at=at, base="void"), ast.Block(at=at, body=[])
         gone = ast.FunctionDecl(
-            at=at, name=names[0].text, returns=void, params=[], body=nothing, kernel=kernel,
-            refusal=error,
+            at=at, name=names[0].text, returns=ast.TypeName(at=at, base="void"), params=[],
+            body=ast.Block(at=at, body=[]), kernel=kernel, refusal=error,
         )  # fmt: skip
         self.result.functions.append(gone)
 

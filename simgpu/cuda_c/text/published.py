@@ -68,9 +68,8 @@ _STANDARD = re.compile(
     r"(cuda|nv|cub|thrust|crt|cooperative_groups|nvtx3|sys|bits|experimental|boost|Eigen|torch|ATen|c10|"
     r"pybind11|cutlass|cute|opencv2|GL|gtest|fmt)/.*"
 )
-_ASKED = (
-    r"__has_include\s*\(\s*[<\"]"  # a file that asks is written for machines that lack the header
-)
+# A file that asks is written for machines that lack the header.
+_ASKED = r"__has_include\s*\(\s*[<\"]"
 _STAYING_NAMESPACES = {"cooperative_groups", "nvcuda"}
 _EARLY = re.compile(r"\bcuda(GridDependencySynchronize|TriggerProgrammaticLaunchCompletion)\b")
 _STD = re.compile(r"\bstd\s*::")
@@ -158,9 +157,8 @@ class _HostCodeReader:
         for header, start, end in self.includes:
             name = header.strip('<>"')
             needs = next((words for h, words in _HEADERS.items() if name.startswith(h)), None)
-            if not is_known_header(name) and not re.search(
-                rf"{_ASKED}{re.escape(name)}[>\"]", self.source
-            ):
+            asked = rf"{_ASKED}{re.escape(name)}[>\"]"
+            if not is_known_header(name) and not re.search(asked, self.source):
                 missing.append(name)
             if needs is None or not any(re.fullmatch(needs, word) for word in mentioned):
                 blank.append((start, end))
@@ -177,11 +175,8 @@ class _HostCodeReader:
         if not any(name.startswith(_BRINGING) for name, _ in names):
             return {}
         known = dict(names)
-        wanted = [
-            header
-            for header in _BROUGHT
-            if header not in known and any(re.fullmatch(_HEADERS[header], w) for w in mentioned)
-        ]
+        lacking = [header for header in _BROUGHT if header not in known]
+        wanted = [h for h in lacking if any(re.fullmatch(_HEADERS[h], word) for word in mentioned)]
         free = [start for name, start in names if not name.startswith(tuple(_HEADERS))]
         return dict(zip(free, wanted, strict=False))
 

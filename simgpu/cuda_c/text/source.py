@@ -74,9 +74,8 @@ class Source:
     def fail(self, at: Position, message: str) -> NoReturn:
         """Refuse what a CUDA compiler refuses too: `KernelCompileError`, with the line and a caret."""
         if library := _LIBRARY.search(self.text):
-            self.unsupported(
-                at, f"{message}; that may be <{library[1]}>, a library that is not supported"
-            )
+            cause = f"that may be <{library[1]}>, a library that is not supported"
+            self.unsupported(at, f"{message}; {cause}")
         raise KernelCompileError(self._render(at, message), line=at.line, column=at.column)
 
     def unsupported(self, at: Position, message: str) -> NoReturn:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simgpu.cuda_c import types
-from simgpu.cuda_c.compile.builtins import copies as single
+from simgpu.cuda_c.compile.builtins import copies
 from simgpu.cuda_c.compile.builtins.common import BuiltinHandler, arguments, by_team, fenced
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert, typed_value
@@ -43,7 +43,7 @@ def _stretch(
     whole = m.spread(nbytes) if m.n > 1 else nbytes[0]
     for place in (ptr, ptr.plus(whole - 4, 1)):  # the first and the last word are there
         region.locate(MaskedAccess(t, m, place, types.UINT, site, 4))
-    words, start = nbytes // 4, single.numbers_of(m, ptr.address()).astype(np.int64) // 4
+    words, start = nbytes // 4, copies.numbers_of(m, ptr.address()).astype(np.int64) // 4
     before = np.asarray(np.cumsum(words), np.int64) - words
     part = np.asarray(np.repeat(start - before, words) + np.arange(int(words.sum())), np.int64)
     a = MaskedAccess(t, Together(np.repeat(m.index, words)), ptr, types.UINT, site, 4, part=part)
@@ -55,10 +55,10 @@ def _move(
     t: Team, m: Mask, to: Ptr, source: Ptr, nbytes: Any, sites: tuple[Site, Site], stored: bool
 ) -> None:
     load, store = sites
-    single.need_space(t, m, to, not stored, store)
-    single.need_space(t, m, source, stored, load)
+    copies.need_space(t, m, to, not stored, store)
+    copies.need_space(t, m, source, stored, load)
     for ptr, site in ((source, load), (to, store)):
-        wrong = (single.numbers_of(m, ptr.address()) | nbytes) % _UNIT != 0
+        wrong = (copies.numbers_of(m, ptr.address()) | nbytes) % _UNIT != 0
         wrong |= nbytes <= 0
         if wrong.any():
             k = int(wrong.argmax())
@@ -69,13 +69,13 @@ def _move(
             t.fault(MisalignedError, site.at, int(m.index[k]), text, array=ptr.name)
     begin, read = _stretch(t, m, source, nbytes, load)
     end, write = _stretch(t, m, to, nbytes, store)
-    copies = copies_of(t)
+    under_way = copies_of(t)
     if stored:
-        copies.bound = copies.own(t, BULK_READ)
+        under_way.bound = under_way.own(t, BULK_READ)
         _require_fence(t, begin, replace(read))
     found = begin.read_stretch(read)
     if stored:
-        copies.bound = copies.own(t, BULK_WRITTEN)
+        under_way.bound = under_way.own(t, BULK_WRITTEN)
     end.write_stretch(write, found)
 
 
@@ -104,22 +104,22 @@ def _require_fence(t: Team, region: ByteRegion, a: MaskedAccess) -> None:
 def _bulk(stores: bool, c: Context, node: CallExpr, used: bool) -> Expr:
     """`(to, from, bytes, barrier)` from global to shared memory, or `(to, from, bytes)` if it `stores`."""
     to, source, size, *bar = arguments(c, node, 3 if stores else 4)
-    size, sites = convert(c, size, types.LLONG, size.at), single.copied_between(c, node, to, source)
-    by = None if stores else single.barrier_site(c, node, bar[0])
+    size, sites = convert(c, size, types.LLONG, size.at), copies.copied_between(c, node, to, source)
+    by = None if stores else copies.barrier_site(c, node, bar[0])
     c.work(2)
 
     def evaluate(t: Team, m: Mask) -> None:
-        nbytes = single.numbers_of(m, size.run(t, m)).astype(np.int64)
-        target, begin, copies = to.run(t, m), source.run(t, m), copies_of(t)
+        nbytes = copies.numbers_of(m, size.run(t, m)).astype(np.int64)
+        target, begin, under_way = to.run(t, m), source.run(t, m), copies_of(t)
         counter: Any = bar[0].run(t, m) if bar else None
         if by is not None:
-            copies.bound = phases_of(t).counting(single.reach_barrier(t, m, counter, by))
+            under_way.bound = phases_of(t).counting(copies.reach_barrier(t, m, counter, by))
         try:
             _move(t, m, target, begin, nbytes, sites, stores)
         finally:
-            copies.bound = None
+            under_way.bound = None
         if by is not None:
-            phases_of(t).expect(single.reach_barrier(t, m, counter, by), -nbytes)
+            phases_of(t).expect(copies.reach_barrier(t, m, counter, by), -nbytes)
 
     return typed_value(c, types.VOID, evaluate, node.at, [to, source, size, *bar])
 

@@ -1,6 +1,6 @@
 """Asynchronous copies to shared memory, and barriers with phases, which may count them.
 
-So cuda_pipeline.h has them, and the headers cuda/barrier and cuda/pipeline are made of them.
+cuda_pipeline.h has the copies, and the headers cuda/barrier and cuda/pipeline are made of both.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def _in_front(
     del c.steps[mark:]
     piece.run = run if void else put(slot, run)
     c.ahead.append(piece)
-    return _nothing if void else _reader(slot)
+    return _reader(slot, void)
 
 
 def kept(c: Context, expr: Expr, mark: int) -> Expr:
@@ -100,7 +100,7 @@ def branched(
             side.run = _into(result, side.run)
         sides.append([] if side is None else [*side.ahead, side])
     c.ahead += [first, form.Branch(head, test.node, *sides)]
-    return conversions.typed_value(c, ctype, _nothing if void else _reader(result), test.at, [test])
+    return conversions.typed_value(c, ctype, _reader(result, void), test.at, [test])
 
 
 def test_inside(c: Context, loop: form.Loop) -> None:
@@ -117,12 +117,8 @@ def test_inside(c: Context, loop: form.Loop) -> None:
     loop.test, loop.condition, loop.endless = c.new_piece(test.at), None, True
 
 
-def _nothing(t: Team, m: Mask) -> None:
-    pass
-
-
-def _reader(slot: int) -> Evaluate:
-    return lambda t, m: t.slots[slot]
+def _reader(slot: int, void: bool = False) -> Evaluate:
+    return (lambda t, m: None) if void else lambda t, m: t.slots[slot]
 
 
 def _into(slot: int, run: Evaluate) -> Evaluate:

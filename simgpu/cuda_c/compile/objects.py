@@ -178,11 +178,9 @@ def _kept(c: Context, node: ast.Lambda) -> list[tuple[str, ast.Expression]]:
     own = {param.name for param in node.function.params}
     own |= {part.name for part in body if isinstance(part, ast.Declarator)}
     own |= {p.name for part in body if isinstance(part, ast.Lambda) for p in part.function.params}
-    unevaluated: list[ast.SyntaxNode] = [
-        part.operand for part in body if isinstance(part, ast.SizeOf)
-    ]
-    unevaluated += [part.of for part in body if isinstance(part, ast.TypeName) and part.of]
-    measured = [id(p) for operand in unevaluated for p in ast.parts_of(operand)]
+    sized = [part.operand for part in body if isinstance(part, ast.SizeOf)]
+    typed = [part.of for part in body if isinstance(part, ast.TypeName)]
+    measured = {id(part) for part in ast.parts_of([sized, typed])}  # and not evaluated
     for part in body:
         if not isinstance(part, ast.DeclRefExpr | ast.CallExpr) or id(part) in measured:
             continue

@@ -108,7 +108,9 @@ def ends_in_time(loop: Loop) -> Callable[[Team, Mask, int, int], None] | None:
         if meets is not None:
             t.slots[slot] = start
             left = np.asarray(meets(t), wide) - begin
-            t.endless = not t.array(_gets_there(left, stride, most))[m.index].all()
+            away = left / np.where(stride == 0, np.nan, stride)  # turns until it is on its bound
+            lands = (left == 0) | (away >= 0) & (away <= most) & (away % 1 == 0)
+            t.endless = not t.array(lands)[m.index].all()
             return
         far = begin + stride * most
         t.slots[slot] = far.astype(start.dtype)[()]
@@ -118,12 +120,6 @@ def ends_in_time(loop: Loop) -> Callable[[Team, Mask, int, int], None] | None:
         t.endless = bool(goes_on and holds)
 
     return evaluate
-
-
-def _gets_there(left: Any, stride: Any, most: int) -> Any:
-    """Whether a counter lands on its bound, so far away, within so many turns."""
-    turns = left / np.where(stride == 0, np.nan, stride)
-    return (left == 0) | (turns >= 0) & (turns <= most) & (turns % 1 == 0)
 
 
 def _other_side(bound: form.Operation, counter: Variable) -> Callable[[Team], Any] | None:

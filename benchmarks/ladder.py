@@ -2,6 +2,7 @@
 
     python benchmarks/ladder.py --json ladder.json
     python benchmarks/ladder.py --model --sizes 256,512,1024
+    python benchmarks/ladder.py --record FOLDER --sizes 1024,4096
 
 Each rung's values are checked against float64 before it's timed. Then it and cuBLAS (`torch.mm`, TF32 off)
 take turns, and a sample is as many launches as fill 3 ms, between two events. What's printed is the ratio of
@@ -10,6 +11,9 @@ memory-efficient kernel in the same way. It needs a GPU and PyTorch.
 
 With `--model` it needs neither: it prints what the simulated H200 takes for each rung beside what the H200
 took (recorded for 256 to 8192), and what the interpreter costs: minutes at 1024, and more above.
+
+With `--record` each size gives one trace: the ten rungs one after the other, and cuBLAS behind them. Those of
+chapter 20b are in asyncgpu_tutor/traces/recordings/ladder.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ import argparse
 import json
 import math
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +30,7 @@ from typing import Any
 
 from in_turns import in_turns, medians
 
+import asyncgpu_tutor as agt
 from asyncgpu_course.ladder import RUNGS, Rung, attention_launch, attention_source, climb, ms
 
 LENGTH, HEADS = 4096, (4, 16)
@@ -171,6 +177,52 @@ def attentions(head: int, budget_ms: float) -> dict[str, Any]:
     return {"head": head, "ms": mine, "torch_ms": other, "share": other / mine, "error": errors[0]}
 
 
+def recorded(n: int) -> Any:
+    """A trace of the ten rungs for floats, one launch each, and of cuBLAS: the median of three."""
+    import cupy
+    import numpy as np
+    import torch
+
+    rungs = [rung for rung in RUNGS if rung.name != "tensor" and not rung.unsigned]
+    kernels = [built(rung.source, rung.name, rung.shared) for rung in rungs]
+    torch.manual_seed(n)
+    a, b = (torch.randn(n, n, device="cuda") for _ in range(2))
+    out, theirs = (torch.empty(n, n, device="cuda") for _ in range(2))
+    arrays = [cupy.from_dlpack(it) for it in (a, b, out)]
+
+    def climb() -> None:
+        for rung, kernel in zip(rungs, kernels, strict=True):
+            with agt.ranges.span(rung.label):
+                given = (np.int32(n), *arrays)
+                kernel(rung.grid(n), rung.block, given, shared_mem=rung.shared)
+        with agt.ranges.span("cuBLAS"):
+            torch.mm(a, b, out=theirs)
+        torch.cuda.synchronize()
+
+    traces = list[agt.Trace]()
+    for turn in range(5):
+        with agt.record("all") as trace:
+            climb()
+        if turn > 1:  # the first ones load modules
+            traces.append(trace)
+    return sorted(traces, key=lambda trace: trace.metrics().makespan)[1]
+
+
+def record(folder: Path, sizes: list[int]) -> None:
+    """Write a trace for each size, as those that come with the package are written."""
+    sys.path.append(str(Path(__file__).resolve().parents[1] / "tools"))
+    import record_course
+    import torch
+
+    with agt.using("cuda"):
+        for n in sizes:
+            trace = recorded(n)
+            facts = {**record_course.machine_facts(), "kind": "recorded"}
+            facts["command"] = f"python benchmarks/ladder.py --record FOLDER --sizes {n}"
+            trace.about = {**trace.about, **facts, "torch": torch.__version__}
+            record_course.write(trace, folder / f"rungs_{n}.json")
+
+
 def modelled(rungs: list[Rung], n: int) -> None:
     """Print each rung's time on the simulated H200 beside the H200's."""
     print("   N rung          model, us   H200, us  ratio  CPU, s")
@@ -195,6 +247,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="rungs by commas; all, if none is given")
     parser.add_argument("--budget", type=float, default=250, help="ms for each pair")
     parser.add_argument("--model", action="store_true", help="the simulated H200, without a GPU")
+    parser.add_argument("--record", type=Path, metavar="FOLDER", help="traces instead of rows")
     parser.add_argument("--json", type=Path, help="where to write the rows")
     options = parser.parse_args()
     only = [name for name in options.only.split(",") if name]
@@ -206,6 +259,9 @@ def main() -> None:
     import torch
 
     torch.backends.cuda.matmul.allow_tf32 = False
+    if options.record:
+        record(options.record, [int(n) for n in options.sizes.split(",")])
+        return
     print(torch.cuda.get_device_name(), "torch", torch.__version__)
     rows = list[dict[str, Any]]()
     for n in map(int, options.sizes.split(",")):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -119,7 +119,7 @@ def climb(name: str, n: int = 256) -> Any:
 
 @cache
 def _rows() -> list[dict[str, Any]]:
-    """What ``python benchmarks/ladder.py`` wrote on an H200 (2026-11-29)."""
+    """What ``python benchmarks/ladder.py`` wrote on an H200 (2026-11-29; attention a day later)."""
     return json.loads((_FILES / "h200.json").read_text(encoding="utf-8"))
 
 
@@ -201,6 +201,14 @@ def needs(*reports: Any) -> None:
     shown(figure, f"{words}{'; '.join(told)}.")
 
 
+def in_a_row(n: int, first: str) -> agt.Trace:
+    """An H200's trace of the rungs from `first` on, one after the other, and of cuBLAS: 1024 or 4096."""
+    trace = agt.Trace.load(agt.Trace.recorded_file(f"rungs_{n}.json"))
+    kernels = [replace(span, name=span.label) for span in trace.device_spans]
+    chosen = kernels[[span.name for span in kernels].index(first) :]
+    return replace(trace, spans=chosen).from_first()
+
+
 def attention_source(head: int) -> str:
     """The kernel of attention for heads of 64 or 128 numbers."""
     return f"#define HEAD {head}\n" + (_FILES / "attention.cu").read_text(encoding="utf-8")
@@ -208,9 +216,9 @@ def attention_source(head: int) -> str:
 
 def attention_launch(head: int) -> tuple[int, int, int]:
     """Queries of a block, its threads, and the bytes of shared memory that it asks for."""
-    queries, keys = head, head // 2
-    room = (queries + keys) * (head + 4) + keys * head + queries * (keys + 4)
-    return queries, head * head // 64, 4 * room
+    queries, keys = 2 * head, 4096 // head
+    room = queries * head + keys * (head + 4) + keys * head + keys * (queries + 4)
+    return queries, queries, 4 * room
 
 
 def attention_share(head: int) -> float:

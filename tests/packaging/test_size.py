@@ -20,16 +20,16 @@ WHOLE = {
     "asyncgpu_tutor": 23_800,
     "asyncgpu_course": 11_800,
     "simgpu": 28_250,
-    "tests": 35_795,
-    "course": 47_150,
+    "tests": 35_840,
+    "course": 47_185,
     "tools": 7_840,
-    "benchmarks": 9_020,
+    "benchmarks": 9_055,
 }
 JAVASCRIPT = 700
 ROOMS = {
     "asyncgpu_course/checks": 1_875,
     "asyncgpu_course/exercises": 7_705,
-    "asyncgpu_course/ladder": 220,
+    "asyncgpu_course/ladder": 226,
     "asyncgpu_course/start": 215,
     "asyncgpu_tutor/arrays": 660,
     "asyncgpu_tutor/clusters": 1_230,

@@ -370,7 +370,7 @@ took = {name: ms(name, 1024) for name in ("shared", "ahead", "larger", "top")}
 row = in_a_row(1024, "shared")
 reveal(
     "20b-small", min(took, key=took.get),
-    lambda: row.plot(
+    row.plot(
         title="1024 x 1024, on an H200", lanes=("streams",), highlight="ahead",
         lesson="The narrow bar at the end is cuBLAS.",
     ),
@@ -378,7 +378,7 @@ reveal(
 )
 
 # %% id=20b-small told truth=ahead
-# With tiles of 128 x 256, `top` has {blocks} blocks, so 100 SMs have nothing to do. `ahead` and `larger` have 64, and those of `ahead` have twice as many threads, each with half as much to do. `shared` keeps all SMs busy, but each of them with reading. cuBLAS takes half of `ahead`'s time: it has other kernels for such sizes.
+# With tiles of 128 x 256, `top` has {blocks} blocks, so 100 SMs have nothing to do. `ahead` and `larger` have 64, and those of `ahead` have twice as many threads, each with half as much to do. `shared` keeps all SMs busy, but each of them with reading. cuBLAS takes half of `ahead`'s time. For 4096 it took a kernel with tiles of 256 x 128, and for 1024 one with 128 x 64: that's in their long names, which our pictures leave out.
 
 # %% [markdown] id=smaller-text
 # It gets worse. This is what's left of the ladder at 256 x 256:

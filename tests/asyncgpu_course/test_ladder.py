@@ -35,9 +35,13 @@ def test_attention_is_right_also_where_scores_grow_from_step_to_step(head: int) 
     assert np.linalg.norm(got - exact) < 1e-4 * np.linalg.norm(exact)
 
 
-@pytest.mark.parametrize("n", [1024, 4096])
-def test_the_recordings_say_how_they_were_made_and_show_what_was_measured(n: int) -> None:
+@pytest.mark.parametrize(("n", "tiles"), [(1024, "128x64"), (4096, "256x128")])
+def test_the_recordings_say_how_they_were_made_and_show_what_was_measured(
+    n: int, tiles: str
+) -> None:
     trace = in_a_row(n, "naive")
+    (cublas,) = agt.Trace.load(agt.Trace.recorded_file(f"rungs_{n}.json")).device_spans[-1:]
+    assert f"_tilesize{tiles}x8_" in cublas.name  # which page 20b tells
     assert trace.about["gpu"] == "NVIDIA H200"
     assert trace.about["command"] == f"python benchmarks/ladder.py --record FOLDER --sizes {n}"
     assert len(trace) == 11

@@ -21,9 +21,10 @@ FOLDER = Path(__file__).with_suffix("")
 OURS = ("asyncgpu_tutor.", "asyncgpu_course.", "simgpu.")
 KIND = "told"  # of what a test's process hands to the one that writes
 HELD = sys.platform == "linux" and sys.version_info < (3, 13)  # where the words were compared
-# What each run has anew: paths, numbers of operations, addresses. And digits that depend on the processor.
+# What each run has anew: paths, numbers of operations, addresses, seconds on the wall. And digits
+# that depend on the processor.
 PATHS = "|".join(map(re.escape, (sys.executable, str(FOLDER.parents[1]))))
-ANEW = re.compile(rf"\S*pytest-of-\S*|{PATHS}|0x[0-9a-f]{{6,}}|(?<=#)\d+")
+ANEW = re.compile(rf"\S*pytest-of-\S*|{PATHS}|0x[0-9a-f]{{6,}}|(?<=#)\d+|\d+(?= s, and was)")
 FRACTION = re.compile(r"\d+\.\d{3,}(?:e[-+]?\d+)?")
 # Where the parser gives up depends on how deep Python's stack is by then.
 DEEP = re.compile(r"(?s).*nested too deep.*")

@@ -1,6 +1,7 @@
 """The threads of a launch, step by step: which elements they touch, and how that is drawn."""
 
 import json
+import re
 from itertools import pairwise
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -41,6 +42,12 @@ def test_each_access_is_a_step_with_its_threads_and_elements() -> None:
     assert found.step(0).splitlines()[1] == "40 threads read x, 24 idle"
     assert "24 threads that touch nothing" in repr(found)
     assert seen(TWICE, 9, X[:9], grid=3, block=4).svg(0).count('"agt-number"') == 12 + 9 + 9
+    for step, css in enumerate(("agt-reads", "agt-writes")):  # its threads, and its elements
+        svg = seen(TWICE, 9, X[:9], grid=3, block=4).svg(step)
+        assert [path.count("M") for path in re.findall(rf'<path class="{css}" d="(.*?)"', svg)] == [
+            9,
+            9,
+        ]
     assert "\n1 thread writes y, 31 idle" in seen(TWICE, 1, X[:1], grid=1, block=32).step(1)
 
 

@@ -146,6 +146,8 @@ STATEMENTS: list[tuple[str, str, Any]] = [
         struct A { [[maybe_unused]] int v; [[nodiscard]] __device__ int get() const { return v; } };""",
      "A a{2}; o[i] = f(1) + a.get(); switch (i & 1) { case 0: o[i] = 7; [[fallthrough]]; default: o[i] += 1; }",
      lambda i: 6 if i % 2 else 8),
+    ("enum [[maybe_unused]] Tint { PALE = 3 }; enum class [[nodiscard]] Tone : int { DARK = 4 };",
+     "o[i] = PALE + (int)Tone::DARK;", 7),
     ("""template <typename T> __device__ typename std::enable_if<std::is_same<T, int>::value, T>::type f(T a) { return a; }
         template <typename T> __device__ typename std::enable_if<!std::is_same<T, int>::value, T>::type f(T a) { return a / 2; }""",
      "std::conditional<(sizeof(int) > 2), float, int>::type h = 0.5f; x[i] = f(i) + f(3.0f) + h;", lambda i: i + 2),

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 # On which stream, and what: a piece of work to enqueue, or the number of an event to record or to wait for.
 Step = tuple[int, EnginePiece | tuple[Literal["record", "wait_event"], int]]
 Work = Callable[[EnginePiece, Stream], None]
+_Ways = tuple[Work, Callable[[Stream], Event], Callable[[Stream, Event], None]]
 
 
 class Replay:
@@ -39,7 +40,7 @@ class Replay:
         """Make all calls; each costs the host what a call with its arguments ready costs."""
         owned = [self.device.own(stream) for stream in streams]
         work: Work = lambda piece, on: on.device.enqueue(piece, on)  # noqa: E731 - of any rank
-        _walk(self.steps, owned, work, Stream.record, Stream.wait_event)
+        _walk(self.steps, owned, (work, Stream.record, Stream.wait_event))
 
     def instantiate(self, name: str) -> Graph:
         """All of them as one."""
@@ -78,7 +79,7 @@ class Graph:
             handed_over.add(branch)
             branch.device.enqueue(piece, branch, graph_call=call, in_graph=True)
 
-        _walk(self._steps, [root, *self._branches], work, Stream.mark, Stream.follow)
+        _walk(self._steps, [root, *self._branches], (work, Stream.mark, Stream.follow))
 
 
 def _with(piece: EnginePiece, **detail: object) -> EnginePiece:
@@ -86,14 +87,9 @@ def _with(piece: EnginePiece, **detail: object) -> EnginePiece:
     return replace(piece, detail={**piece.detail, **detail}, others=others)
 
 
-def _walk(
-    steps: Sequence[Step],
-    streams: Sequence[Stream],
-    work: Work,
-    record: Callable[[Stream], Event],
-    follow: Callable[[Stream, Event], None],
-) -> None:
+def _walk(steps: Sequence[Step], streams: Sequence[Stream], ways: _Ways) -> None:
     """Take all steps, by these ways to enqueue work, to record an event and to wait for it."""
+    work, record, follow = ways
     events: dict[int, tuple[Event, Stream]] = {}
     for at, what in steps:
         stream = streams[at]

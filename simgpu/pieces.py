@@ -18,6 +18,7 @@ from simgpu.spec import DeviceSpec
 from simgpu.times import copy_time
 
 Copying = Literal["memset", "h2d", "d2h", "d2d"]
+Deciding = Literal["while_loop", "cond", "switch"]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -156,10 +157,7 @@ def peer_copy_piece(
 
 
 def decision(
-    spec: DeviceSpec,
-    what: Literal["while_loop", "cond", "switch"],
-    memory: object,
-    bodies: Sequence[Sequence[EnginePiece]],
+    spec: DeviceSpec, what: Deciding, memory: object, bodies: Sequence[Sequence[EnginePiece]]
 ) -> EnginePiece:
     """Read the whole number at the start of `memory`, and go on with one of the bodies, or with none.
 

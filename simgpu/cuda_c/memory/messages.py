@@ -180,14 +180,7 @@ class Messages:
             mine.known[:] = mine.ready[:] = Known(np.full(self._columns, clock), {})
 
     def exchange(
-        self,
-        t: Team,
-        lanes: Any,
-        words: Any,
-        scope: int,
-        changed: Any,
-        looks: bool,
-        over: bool = False,
+        self, t: Team, lanes: Any, words: Any, scope: int, changed: Any, looks: bool, over: bool
     ) -> None:
         """Lanes work on words by atomics of a scope, in this order, and some have changed them.
 
@@ -215,11 +208,11 @@ class Messages:
     def look(self, t: Team, lanes: Any, words: Any) -> None:
         """Lanes read words that others may be writing to."""
         if self._words:
-            self.exchange(t, lanes, words, 2, False, True)
+            self.exchange(t, lanes, words, 2, False, looks=True, over=False)
 
     def write(self, t: Team, lanes: Any, words: Any) -> None:
         """Lanes write to words at which others may look: what these carried is gone."""
-        self.exchange(t, lanes, words, 2, True, False, over=True)
+        self.exchange(t, lanes, words, 2, True, looks=False, over=True)
 
     def _releases(self, t: Team, lanes: Any) -> Callable[[int, int], Known | None]:
         """The news that each thread published by a fence: its own, its siblings', and what it had heard.

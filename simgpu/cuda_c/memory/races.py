@@ -107,7 +107,7 @@ class Shadow:
         if self._writer is not None:
             writer = self._writer.take(cells)
             if np.count_nonzero((writer != a.threads) & (writer >= 0)):
-                self._check_writer(a, cells, writes=False)
+                self._check_writer(a, cells, False, False, None)
         if a.site.volatile and a.site.polls:
             return  # the next look would meet whatever this one has missed
         readers = self._readers[a.site.volatile]
@@ -201,12 +201,7 @@ class Shadow:
     # -- the checks; they are slow, and run only where two threads met
 
     def _check_writer(
-        self,
-        a: MaskedAccess,
-        cells: Cells,
-        writes: bool,
-        atomic: bool = False,
-        changes: Changes = None,
+        self, a: MaskedAccess, cells: Cells, writes: bool, atomic: bool, changes: Changes
     ) -> Bits | None:
         """Report a race with the last write; tell who was let off because the value was there already."""
         assert self._writer is not None

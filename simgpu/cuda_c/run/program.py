@@ -73,12 +73,7 @@ class Program:
     """
 
     def __init__(
-        self,
-        source: Source,
-        unit: ast.Unit,
-        text: Preprocessed,
-        contract: bool,
-        lenient: bool = False,
+        self, source: Source, unit: ast.Unit, text: Preprocessed, contract: bool, lenient: bool
     ) -> None:
         self._file, self._lenient = File(source, {}, typed.Scope(), text, contract), lenient
         self._spaces: dict[str, tuple[str, ...]] = {}  # the namespace of each type and variable

@@ -145,7 +145,7 @@ def _changing(
             if changed.any():
                 t.launch.changed(m)
             if messages.active:
-                messages.exchange(t, m.index, words_of(t, m, ptr), site.scope, changed, used)
+                messages.exchange(t, m.index, words_of(t, m, ptr), site.scope, changed, used, False)
         return None if out is None else m.spread(out)
 
     return evaluate

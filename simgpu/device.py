@@ -173,9 +173,7 @@ class Device:
         self._host_span("work", name, *self.spend(us))
 
     @exclusive
-    def block(
-        self, event: EngineEvent, before: Clock, name: str, heads: tuple[int, ...] = ()
-    ) -> None:
+    def block(self, event: EngineEvent, before: Clock, name: str, heads: tuple[int, ...]) -> None:
         """The host waits for `event`, and then knows that the work `before` it is complete.
 
         `heads` are the spans in front of it.

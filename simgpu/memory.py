@@ -66,9 +66,7 @@ class Heap:
         """All memory that was allocated and not given back, in the order of allocation."""
         return sorted(self._alive, key=lambda memory: memory.ptr)
 
-    def take(
-        self, nbytes: int, name: str, make: Callable[[GlobalMemory, int], Memory] = Memory
-    ) -> Memory:
+    def take(self, nbytes: int, name: str, make: Callable[[GlobalMemory, int], Memory]) -> Memory:
         """Allocate bytes, for which `make` makes what stands; `OutOfMemoryError` if they do not fit."""
         size = max(-(-nbytes // ALIGNMENT), 1) * ALIGNMENT
         if self.used + size > self.capacity:

@@ -169,9 +169,7 @@ class Stream:
         self.submit(Command("none", self.machine.host, records=state))
         self.device.block(state, self.clock, f"stream {self.number}", self._heads())
 
-    def access(
-        self, what: str, group: tuple[int | None, str], tells: Tells | None = None
-    ) -> BufferAccess:
+    def access(self, what: str, group: tuple[int | None, str], tells: Tells | None) -> BufferAccess:
         """A new piece of work on this stream, ordered after all that the host has seen complete."""
         self.clock.merge(self.machine.seen)
         if self.blocking or self is self.device.default_stream:

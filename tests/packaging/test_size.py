@@ -45,14 +45,14 @@ ROOMS = {
     "asyncgpu_tutor/traces": 6_140,
     "simgpu/cuda_c": 21_930,
     "simgpu/cuda_c/compile": 9_500,
-    "simgpu/cuda_c/cost": 2_290,
-    "simgpu/cuda_c/lockstep": 1_025,
-    "simgpu/cuda_c/memory": 3_700,
-    "simgpu/cuda_c/run": 1_060,
+    "simgpu/cuda_c/cost": 2_280,
+    "simgpu/cuda_c/lockstep": 1_008,
+    "simgpu/cuda_c/memory": 3_675,
+    "simgpu/cuda_c/run": 1_052,
     "simgpu/cuda_c/syntax": 2_740,
     "simgpu/cuda_c/text": 1_330,
     "simgpu/judging": 885,
-    "simgpu/report": 632,
+    "simgpu/report": 624,
 }
 
 

@@ -94,9 +94,7 @@ def _whole(value: float | None) -> int | None:
     return int(value) if value is not None and value == int(value) else None
 
 
-def partly_unrolled(
-    loop: form.Loop, known: Callable[[form.IRValue], bool], nested: bool = False
-) -> bool:
+def partly_unrolled(loop: form.Loop, known: Callable[[form.IRValue], bool], nested: bool) -> bool:
     """Tell whether a compiler does four turns of a loop at once, and so has the loads of four under way.
 
     LLVM unrolls an innermost loop with one exit if it can tell the number of turns cheaply: for that the

@@ -388,7 +388,7 @@ def _loop(s: State, loop: form.Loop) -> None:
         inner = Surroundings(outer.nesting + 1, outer.depth, whole, moving)
         changed = {} if loop.counter is None or first is None else {loop.counter: s.of(first).depth}
     else:
-        partly = loops.partly_unrolled(loop, partial(_is_known, s))
+        partly = loops.partly_unrolled(loop, partial(_is_known, s), nested=False)
         inner = Surroundings(outer.nesting + 1, outer.depth + 1)
         changed = dict.fromkeys(loop.changed, inner.depth)
     before = {variable: s.depths.get(variable, 0) for variable in changed}

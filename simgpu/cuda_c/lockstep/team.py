@@ -305,9 +305,7 @@ class Team:
         launch.teams.append(self)  # behind those of others
         return self.park(place, mask, at, mask.bits, turn=self.waiters.count + 1)
 
-    def spun(
-        self, place: int, mask: Mask, at: Position, stuck: Bits, patient: bool = False
-    ) -> Mask | None:
+    def spun(self, place: int, mask: Mask, at: Position, stuck: Bits, patient: bool) -> Mask | None:
         """Set lanes of `mask` aside that have looked in vain; the rest goes on."""
         if not stuck.any():
             return mask

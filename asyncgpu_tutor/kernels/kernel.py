@@ -369,10 +369,14 @@ class Launch(DeviceOp[Any]):
             if array.mode == "borrowed":
                 return array
             return handle(array._memory, array.shape, array.dtype, array.mode)
-        # One that was given twice is given back twice.
-        given = [self._given[place] for place in kernel._places]
-        again = {id(one): one._again() for one in given}
-        return tuple([again[id(one)] for one in given])
+        # One that was given twice is given back twice. A loop, because a comprehension is a call.
+        again, back = dict[int, Any](), list[Any]()
+        for place in kernel._places:
+            one = self._given[place]
+            if id(one) not in again:
+                again[id(one)] = one._again()
+            back.append(again[id(one)])
+        return tuple(back)
 
     def _undo(self) -> None:
         self._ran = False

@@ -42,6 +42,6 @@ def test_what_is_taken_gives_this_value(code: str, value: int) -> None:
 @pytest.mark.parametrize(("code", "why"), REFUSED)
 def test_what_is_not_taken_says_why(code: str, why: str) -> None:
     with pytest.raises(UnsupportedFeatureError) as caught:
-        compile_source(source(code)).instantiate("k")
+        compile_source(source(code)).kernel("k")
     assert why in str(caught.value)
     assert "a GPU runs this; the simulated device does not" in str(caught.value)

@@ -177,7 +177,7 @@ class Runtime:
         program, name = KERNELS[kernel]
         args: list[Any] = []
         places = ctypes.cast(table, ctypes.POINTER(ctypes.c_void_p))
-        for place, one in enumerate(program.instantiate(name).parameters):
+        for place, one in enumerate(program.kernel(name).signature.parameters):
             dtype = np.dtype(np.uint64) if one.pointer else one.dtype
             raw = ctypes.string_at(places[place], dtype.itemsize)
             value = np.frombuffer(raw, dtype)[0]

@@ -108,7 +108,8 @@ class Tally:
         self.sites, self.site_costs = sites, costs.sites
         self.by_site = [SiteTally() for _ in sites]
         # For each piece of code: by how many warps and lanes it was passed, and where it parted warps.
-        self.warps, self.lanes, self.divergent = ([0] * len(costs.charges) for _ in range(3))
+        none = [0] * len(costs.charges)
+        self.warps, self.lanes, self.divergent = none[:], none[:], none[:]
         self.exact_left = _EXACT_LANES  # lane accesses that are still to be noted one by one
         self._news = 0.0  # when memory has last changed, for whoever waits for that
         self._entered = _NOTHING[0]  # clocks when the batch at hand was entered

@@ -99,8 +99,10 @@ class LaunchState:
     limits: InterpreterLimits
     meter: Tally
     dynamic_shared: int
-    messages: Messages  # by which threads know of each other
-    addresses: Addresses  # pointers as numbers
+    # Made when somebody asks for them: see `addresses` and `messages`.
+    made_addresses: Callable[[], Addresses]
+    made_messages: Callable[[], Messages]
+    named: list[tuple[Any, str, Any]] = field(default_factory=list[tuple[Any, str, Any]])
     printed: list[str] = field(default_factory=list[str])
     letters: int = 0  # in what was printed
     dropped_lines: int = 0
@@ -128,10 +130,23 @@ class LaunchState:
     told: bool = False
 
     @cached_property
+    def addresses(self) -> Addresses:
+        """Pointers as numbers; those that the kernel was given have a place from the beginning."""
+        made = self.made_addresses()
+        for region, name, memory in self.named:
+            made.place(region, name, memory)
+        return made
+
+    @cached_property
     def turns(self) -> np.random.Generator | None:
         """What draws in hostile memory who comes first where lanes exchange."""
         seed = self.limits.hostile
         return None if seed is None else np.random.default_rng(seed)
+
+    @cached_property
+    def messages(self) -> Messages:
+        """The knowledge that threads have of each other (`memory.messages`)."""
+        return self.made_messages()
 
     @property
     def known(self) -> tuple[int, int]:

@@ -84,8 +84,9 @@ class GlobalRegion(ByteRegion):
         out: list[int] = []
         for touched, hull in zip(self._touched, self._hull, strict=True):
             low, high = hull or (0, 0)
-            beyond = () if touched is None else (touched[:low], touched[high:])
-            out.append(high - low + sum(int(np.count_nonzero(part)) for part in beyond))
+            out.append(high - low)
+            if touched is not None:
+                out[-1] += int(np.count_nonzero(touched[:low]) + np.count_nonzero(touched[high:]))
         return out[0], out[1]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -131,7 +131,8 @@ class CompiledKernel:
             return region, memory
 
         given = (grid, block, limits, tally, dynamic_shared)
-        launch = LaunchState(name, self.source, *given, Messages(blocks), Addresses(other))
+        lazily = partial(Addresses, other), partial(Messages, blocks)
+        launch = LaunchState(name, self.source, *given, *lazily)
         within = weakref.ref(launch)  # which has `other`
         launch.watches = self.code.watches
         few = blocks <= MOST_BLOCKS and blocks * launch.threads <= MOST_HOSTILE_THREADS
@@ -199,7 +200,7 @@ class CompiledKernel:
                 make = talks if launch.hostile is None else LateGlobal
                 regions[key] = make(memory, launch, cells[key], key in watched)
             regions[key].types[variable.name] = variable.type
-            launch.addresses.place(regions[key], variable.name, memory)
+            launch.named.append((regions[key], variable.name, memory))
             values[variable.slot] = Ptr(regions[key], 0, target.step, 0, variable.name)
         for variable, record in records:
             values[variable.slot] = _leaves_of(record, variable.type, launch)
@@ -252,7 +253,8 @@ def check_byte_order(dtype: np.dtype[Any], what: str) -> None:
 
 def _leaves_of(record: np.void, ctype: CType, launch: LaunchState) -> list[Any]:
     """A record as a struct: the values of its leaves."""
-    raw, out = record.tobytes(), list[Any]()
+    raw = record.tobytes()
+    out: list[Any] = []
     for leaf, offset in leaves(ctype):
         if isinstance(leaf, Scalar):
             out.append(np.frombuffer(raw, leaf.dtype, 1, offset)[0])

@@ -46,7 +46,7 @@ ROOMS = {
     "simgpu/cuda_c": 21_930,
     "simgpu/cuda_c/compile": 9_500,
     "simgpu/cuda_c/cost": 2_280,
-    "simgpu/cuda_c/lockstep": 1_008,
+    "simgpu/cuda_c/lockstep": 1_025,
     "simgpu/cuda_c/memory": 3_675,
     "simgpu/cuda_c/run": 1_052,
     "simgpu/cuda_c/syntax": 2_740,

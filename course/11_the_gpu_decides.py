@@ -791,7 +791,7 @@ facts = {"share": 100 * (1 - once_us / whole_us), "round_": (whole_us - once_us)
 reveal("11-hot", round(once_us), **facts)
 
 # %% id=11-hot told truth=561
-# So {share:.0f} % of the time went into a question. 4,096 threads ask for one word by an atomic, at the same moment, and atomics on one word take turns: in our model that's about 1.5 clocks each, of half a nanosecond, so in each round the last thread waits for {round_:.1f} µs, to read a word that nobody changes any more. On an H200, the kernel took 1,187 µs when everybody asked, and 674 when one thread of each block did, which is 43 %. (That's the median of many runs, without a profiler.) We had suspected the meetings.
+# So {share:.0f} % of the time went into a question. 4,096 threads ask for one word by an atomic, at the same moment, and atomics on one word take turns: in our model that's about 1.5 clocks each, of half a nanosecond, so in each round the last thread waits for {round_:.1f} µs, to read a word that nobody changes any more. On an H200, the kernel took 1,187 µs when everybody asked, and 674 when one thread of each block did: 43 % less. (That's the median of many runs, without a profiler.) We had suspected the meetings.
 
 # %% id=hot-check tags=asserts
 assert old in many_blocks.source

@@ -9,7 +9,7 @@
 #
 # | | |
 # |---|---|
-# | Time | an hour, and 40 minutes for the encores |
+# | Time | 70 minutes. On another day, 45 for the encores, and 30 for the challenge |
 # | You need | [06_await](06_await.ipynb) and, from [11_the_gpu_decides](11_the_gpu_decides.ipynb), what CUDA promises. You don't need a GPU |
 # | Device | the first cell of code says which one is in use |
 
@@ -113,7 +113,7 @@ assert host.tobytes() == b"QUIET PLEASE, THIS IS A LIBRARY. "
 assert not [span for span in no_copies if span.kind in ("h2d", "d2h")]
 
 # %% [markdown] id=mapped-read
-# `agt.mapped(host)` is a device array that *is* the host's array, so there is nothing to copy. But each read crosses the bus and comes back, which takes about a microsecond on an H200. That's fine for a mailbox.
+# `agt.mapped(host)` is a device array that *is* the host's array, so there is nothing to copy. But each read crosses the bus and comes back, which takes about a microsecond on an H200. That's fine for a mailbox. (Our model charges such a read as one of the GPU's own memory, so a long loop over mapped memory looks too cheap here.)
 #
 # Now the kernel writes a letter and **waits for the answer**, while it runs. American mailboxes have a small red flag on the side, and when it's up, there's a letter inside. So has ours:
 #
@@ -545,9 +545,9 @@ if device.simulated:
 # %% [markdown] id=final-read
 # ## What does a call cost?
 #
-# Look at a dotted stretch of four blocks. It takes 7 to 8 µs: the question crosses the bus, Python looks, which is the mark at its end, and the answer comes back. Four calls at once take hardly longer than two, because one look finds all that wait. So **count the rounds, and not the calls**. The twelve calls were four rounds, or 30 µs. The two solid stretches of 16 and 14 µs are the shouting: there one thread of each block changes 256 letters, one after another.
+# Look at a dotted stretch of four blocks. It takes 7 to 8 µs: the question crosses the bus, Python looks, which is the mark at its end, and the answer comes back. Four calls at once take hardly longer than two, because one look finds all that wait. So **count the rounds, and not the calls**. The twelve calls were four rounds, or 30 µs. The two solid stretches of 16 and 14 µs are the shouting: there one thread of each block changes 256 characters, one after another.
 #
-# (The 7 to 8 µs are those of the barest call that we could write for an H200. Files, letters and what your functions do cost nothing here. On a GPU they do, as you'll see below.)
+# (The 7 to 8 µs are those of the barest call that we could write for an H200. A file, and what your Python functions do, cost nothing here. On a GPU they do, as you'll see below.)
 
 # %% [markdown] id=exercise-pipeline
 # ### Exercise: fewer rounds
@@ -648,7 +648,7 @@ for place, (name, times) in enumerate(measured.items()):
         axes.barh(place + shift, time, 0.32, color="#999999" if "launch" in name else "#e69f00")
         axes.text(time + 4, place + shift, f"{time:.0f}", va="center", fontsize=8)
 axes.set_yticks(range(len(measured)), measured)
-axes.set_xlabel("until a block can go on (µs); two bars for two machines")
+axes.set_xlabel("until a block can go on (µs); two machines with an H200")
 axes.invert_yaxis()
 axes.spines[["top", "right"]].set_visible(False)
 told = [f"{name}: {one:.0f} and {other:.0f} µs" for name, (one, other) in measured.items()]
@@ -736,7 +736,7 @@ for axis, lanes in zip(axes, (by_call, by_launch)):
 ends = {"Each block calls": called.duration, "The kernel ends for each": whole}
 for axis, (title, end) in zip(axes, ends.items()):
     axis.set_title(f"{title}: {end:.0f} µs", loc="left", fontsize=9)
-axes[1].set_xlabel("µs")
+axes[1].set_xlabel("µs, simulated clock" if device.simulated else "µs, measured")
 figure.tight_layout()
 told = "; ".join(f"{title}: {end:.0f} µs" for title, end in ends.items())
 shown(figure, f"{told}. Above, each block's bar has one gap for its price, a little later in each block, "
@@ -752,7 +752,7 @@ if device.simulated:
 # With calls, each block stands still once, for its own price: 72 µs. With launches, four times all four blocks stand still, and each of them needed only one of the prices: 155 µs. Here, the gap between two kernels is 22 µs. With the H200's 14, the launches would take about 122. But opening the office took that H200 160 µs, so there the calls win only if it's open already.
 
 # %% [markdown] id=when-it-pays-2
-# If all need an answer at the same moment, one launch is enough for all. Of 132 callers on the H200, each waits over 200 µs, and a launch still takes 14, plus Python's work for the prices. Then end the kernel, and launch the next. (Our file is in between. Four ask at once, but each launch came with 68 µs of copies and the like, so calling won.)
+# If all need an answer at the same moment, one launch is enough for all. 132 callers on the H200 keep each other waiting for over 200 µs, and a launch still takes 14, plus Python's work for the prices. Then end the kernel, and launch the next. (Our file is in between. Four ask at once, but each launch came with 68 µs of copies and the like, so calling won.)
 #
 # So call if few need an answer at a time and the others work on, or if your kernel has much in its registers and shared memory that would be lost. But a block that waits keeps its place on the GPU.
 
@@ -783,7 +783,7 @@ progress("13")
 #
 # A few threads ask, and the others learn each `p` and `n` from shared memory, behind a `__syncthreads()`. All change every 32nd byte. `hostcall_ask` publishes its own thread's bytes, and those of others only if they've met. So there's another barrier before the writing, and a third after it, behind which all learn whether the write had an answer, from a variable of its own. If an answer is missing, all return together.
 #
-# Here's your kernel on the log file, beside the page's. (Ours of 117 µs halves the rounds, but its solid stretch is even longer, 17 µs instead of 16.)
+# Here's your kernel on the log file, beside the page's. (Ours of 117 µs halves this file's rounds, but its solid stretch is even longer, 17 µs instead of 16.)
 
 # %% id=faster-picture
 yours = solved("13-pipeline", PIPELINE)

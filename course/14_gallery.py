@@ -595,7 +595,7 @@ reveal("14-memory", round(makespan), picture, saved=saved, compares=compares)
 # The first 400 µs of each; a bar is dotted where the kernel only waits. Above, Python pauses while the kernel compares. In the middle it reads the next piece meanwhile, and the kernel waits for it. Below there's nothing to read, so the kernel hardly waits.
 
 # %% id=14-memory told truth=257
-# Nine reads of 60 µs are 540, and it's {saved:.0f} µs less now. The reading used to hide the comparing. Now the nine pieces keep the kernel busy for {compares:.0f} µs. The rest is the launch, and the trip for the first piece. **The longer of the two hides the shorter.** So make the longer one faster. (An H200 took 506 µs instead of 1,086.)
+# Nine reads of 60 µs are 540, and it's {saved:.0f} µs less now. The reading used to hide the comparing. Now the nine pieces keep the kernel busy for {compares:.0f} µs. The rest is the launch, and the trip for the first piece. **The longer of the two hides the shorter.** So make the longer one faster. (An H200 took 506 µs instead of 1,086: there, reading and the trip cost more than in our model.)
 
 # %% id=search-timeline-check tags=asserts
 if device.simulated:
@@ -606,9 +606,9 @@ if device.simulated:
 # %% [markdown] id=search-read
 # ### On a real one
 #
-# An H200 took 1,314 µs in turn and 1,086 ahead (medians of seven runs). By its own clock, its threads take some 35 µs for a piece, where ours take 25. Three of these fetch it over the bus, for which our model takes next to nothing. The rest is the trip and what Python does for an answer: some 30 µs there with nothing to read, and 8 in the model. For 16 digits it took 1,040 and 990: a piece takes its threads only some 10 µs then, so there's little to hide.
+# This search has a single block, on one of 132 SMs, so that you can see it. An H200 took 1,314 µs in turn and 1,086 ahead (medians of seven runs). By its own clock, its threads take some 35 µs for a piece, where ours take 25. Three of these fetch it over the bus, for which our model takes next to nothing. The rest is the trip and what Python does for an answer: some 30 µs there with nothing to read, and 8 in the model. For 16 digits it took 1,040 and 990: a piece takes its threads only some 10 µs then, so there's little to hide.
 #
-# There are two other ways. Read everything first, if the file fits into the GPU's memory. Or let Python copy ahead on a second stream while a kernel compares, as in [chapter 02b](02b_copies_and_chunks.ipynb). Both would do here, since this kernel reads one piece after the other. A kernel that stops at the first hit, or goes where an index sends it, can only ask, because nobody else knows what it will want next.
+# There are two other ways. Read everything first, if the file fits into the GPU's memory. Or let Python copy ahead on a second stream while a kernel compares, as in [chapter 02b](02b_copies_and_chunks.ipynb). Both would do here, since this kernel reads one piece after the other. A kernel that goes where an index sends it is another matter: nobody else knows what it will want next, so it asks, or ends and is launched again.
 #
 # So that's three rooms: the slowest thread decides for its warp, one thread can speak for 32, and a wait is free behind longer work.
 

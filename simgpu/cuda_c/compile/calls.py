@@ -321,19 +321,18 @@ def _bind_parameters(
 ) -> list[Evaluate | None]:
     entry: list[Evaluate | None] = []
     for k, param in enumerate(function.params):
+        name, const, volatile = param.name, *map(param.type.itself, ("const", "volatile"))
         with c.seen_from(names):
             ctype = type_names.param_type(c, param)
+            if param.type.reference and param.dims:
+                element = type_names.resolve_type(c, param.type)
+                ctype = type_names.array_type(c, element, param.dims, const)
             if k < len(call.arguments):
                 argument = call.arguments[k]
             else:
                 assert param.default is not None
                 argument = c.expression(param.default)
-        name, const, volatile = param.name, *map(param.type.itself, ("const", "volatile"))
         if param.type.reference:
-            if param.dims:
-                with c.seen_from(names):
-                    element = type_names.resolve_type(c, param.type)
-                    ctype = type_names.array_type(c, element, param.dims, const)
             at = call.node.at
             binding, fix = rooms.bind_reference(c, name, argument, ctype, const, at, volatile)
             names.names[name] = binding

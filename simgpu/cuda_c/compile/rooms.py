@@ -56,8 +56,7 @@ def local_memory(c: Context, variable: Variable, values: list[Expr], at: Positio
     unit = min((types.size_of(leaf) for leaf, _ in parts), default=1)
     site = c.new_site(at, write=True)
     rest = iter(parts)
-    places = [None if isinstance(v.type, types.Void) else next(rest) for v in values]
-    fill = [(place, value.run) for place, value in zip(places, values, strict=True)]
+    fill = [(None if isinstance(v.type, types.Void) else next(rest), v.run) for v in values]
     c.work(len(fill))
 
     def evaluate(t: Team, m: Mask) -> None:

@@ -113,9 +113,7 @@ def parse_number(source: Source, token: Token) -> tuple[int | float, Scalar]:
         except (ValueError, OverflowError):
             source.fail(token.at, f"'{token.text}' is not a number, or too large for one")
     if not prefixed and ("." in text or "e" in text):
-        if text.endswith("f"):
-            return float(text[:-1]), FLOAT
-        return float(text.rstrip("l")), DOUBLE
+        return float(text.rstrip("fl")), FLOAT if text.endswith("f") else DOUBLE
     digits = text.rstrip("ul")
     suffix = text[len(digits) :]
     kinds = _KINDS.get(suffix.replace("u", "", 1))

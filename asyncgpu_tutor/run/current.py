@@ -161,7 +161,8 @@ class StreamPoolRoundRobin(SchedulingPolicy):
         if self._pools:
             pools = list(self._pools.values())
             return pools[next(self._turn) % len(pools)].next_stream()
-        return self._at(next(self._turn) % self.size)
+        turn = next(self._turn) % self.size
+        return self._streams[turn] if turn < len(self._streams) else self._at(turn)
 
     def _at(self, turn: int) -> Stream:
         if turn >= len(self._streams):

@@ -154,7 +154,7 @@ class DeviceFuture(Generic[T]):
                     self._waiters.append(waiter)
                     # True if somebody is to wake it.
                     told = self._submission is None or self._watched is loop
-                    if told and self.state is FutureState.EXECUTING:  # no other thread was quicker
+                    if told and self._state is FutureState.EXECUTING:  # no other thread was quicker
                         yield from waiter.__await__()
         if self._error is not None:
             raise self._error

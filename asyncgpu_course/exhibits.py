@@ -24,8 +24,17 @@ INNOCENT = "H"  # the quickest round of A's repaired twin: a staircase, and noth
 def report(letter: str, *, repaired: bool = False) -> Trace:
     """Read a recording by Nsight Systems, on an NVIDIA H200: the last round of a program with a defect.
 
-    The letter is ``"A"`` to ``"G"``, or ``"H"``, which has no defect; `repaired` reads the same program
-    without it. Raises `UsageError` if there is no such exhibit.
+    Parameters
+    ----------
+    letter : str
+        ``"A"`` to ``"G"``, or ``"H"``, which has no defect.
+    repaired : bool
+        The same program, without its defect.
+
+    Raises
+    ------
+    UsageError
+        If there is no such exhibit.
     """
     if letter == INNOCENT:
         twin = _read("A", repaired=True, within=None)

@@ -139,10 +139,18 @@ def guess(name: str, *answer: object) -> OutcomeWords:
 
 @dataclass(frozen=True, repr=False)
 class Revealed(OutcomeWords):
-    """What settles a guess, with its pictures; without a guess, how to make one."""
+    """What settles a guess, with its pictures; without a guess, how to make one.
 
-    right: bool | None = None  # whether the guess was; None without one
-    pictures: tuple[object, ...] = ()  # shown above the words
+    Attributes
+    ----------
+    right : bool or None
+        Whether the guess was right; None without one.
+    pictures : tuple
+        What is shown above the words.
+    """
+
+    right: bool | None = None
+    pictures: tuple[object, ...] = ()
 
     def _ipython_display_(self) -> None:
         from IPython import display  # only IPython calls this, so it is there

@@ -26,14 +26,27 @@ class OutcomeWords:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a check, with the timelines of the learner and the solution if the schedule is wrong."""
+    """The outcome of a check.
+
+    Attributes
+    ----------
+    status : {"not attempted", "rejected", "accepted"}
+    text : str
+        For the learner, as Markdown.
+    cause : str
+        Why it was rejected, in one line; else empty.
+    got, expected : Trace or None
+        The learner's timeline and the solution's, where the schedule is wrong.
+    edge : tuple of Span
+        Spans of `got` whose order is the first to be wrong.
+    """
 
     status: Status
-    text: str  # for the learner, as Markdown
-    cause: str = ""  # why it was rejected, in one line; else empty
+    text: str
+    cause: str = ""
     got: agt.Trace | None = None
     expected: agt.Trace | None = None
-    edge: tuple[agt.types.Span, ...] = ()  # spans of `got` whose order is the first to be wrong
+    edge: tuple[agt.types.Span, ...] = ()
     # `plot` keeps the solution's timeline to itself at the first miss, and where it looks the same.
     alone: bool = False
 

@@ -16,9 +16,16 @@ _CARD = "background:#fff;border:1px solid #8886;border-radius:6px;padding:0.5em;
 
 
 def shown(figure: Any, alt: str, caption: str = "") -> None:
-    """Show a figure of Matplotlib and close it. Where there's no picture, `alt` says what one would see.
+    """Show a figure and close it. Where there's no picture, `alt` stands for it.
 
-    The `caption` is a line below it, for everybody.
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+        What to show.
+    alt : str
+        What one sees in it.
+    caption : str, default ""
+        A line below it, for everybody.
     """
     import matplotlib.pyplot as plt  # only pages call this, so both are there
     from IPython import display
@@ -35,10 +42,20 @@ def shown(figure: Any, alt: str, caption: str = "") -> None:
 
 @dataclass(frozen=True)
 class LaneBar:
-    """A piece of time in a lane, with `words` in its middle.
+    """A piece of time in a lane.
 
-    The legend has its `meaning`, what bars like this one stand for, once. Colour and hatch are Matplotlib's,
-    such as ``"tab:blue"`` and ``"////"``.
+    Attributes
+    ----------
+    start, end : float
+        Where it begins and ends.
+    colour : str
+        A colour of Matplotlib.
+    words : str, default ""
+        In its middle.
+    meaning : str, default ""
+        What bars like this one stand for; the legend has it once.
+    hatch : str, default ""
+        A pattern of Matplotlib, such as ``"////"``.
     """
 
     start: float
@@ -50,7 +67,15 @@ class LaneBar:
 
 
 def draw_lanes(axes: Any, lanes: Iterable[tuple[str, Sequence[LaneBar]]]) -> None:
-    """Draw lanes, the first on top, each a name and its bars, for times of which there is no trace."""
+    """Draw lanes of bars, the first on top, for times of which there is no trace to plot.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+        Where to draw.
+    lanes : iterable of (str, sequence of LaneBar)
+        The name of each lane, and its bars.
+    """
     names: list[str] = []
     for y, (name, bars) in enumerate(lanes):
         names.append(name)

@@ -105,7 +105,7 @@ reveal(
 )
 
 # %% id=20-shared told truth=two
-# {faster:.1f} times. Look at the second picture, which is the heart of this page. An SM of the H200 can do 128 multiply-adds in a clock, four warps' worth: that's the dashed line. A bar says how many clocks a *memory* needs to serve the same four warps. Where a bar is longer than the line, the arithmetic has to wait. A load of global memory first asks L1, the SM's own cache, which looks up one *line* of 128 bytes in a clock. So this bar counts lines and not sectors: for a product each, four warps of `naive` touch 4 x 33, and four of `coalesced` 4 x 2.
+# {faster:.1f} times. Look at the second picture, which is the heart of this page. An SM of the H200 can do 128 multiply-adds in a clock, four warps' worth: that's the dashed line. (The axis is logarithmic, so look at where a bar ends.) A bar says how many clocks a *memory* needs to serve the same four warps. Where a bar is longer than the line, the arithmetic has to wait. A load of global memory first asks L1, the SM's own cache, which looks up one *line* of 128 bytes in a clock. So this bar counts lines and not sectors: for a product each, four warps of `naive` touch 4 x 33, and four of `coalesced` 4 x 2.
 #
 # We've pushed global memory back, but the inner loop of `shared` reads two numbers from shared memory for each multiply-add, and shared memory serves one warp's read in a clock. (The bar is a little longer than eight, since the tiles have to be filled, too.) We've traded one queue for another.
 #
@@ -280,7 +280,7 @@ stairs("naive", "coalesced", "shared", "registers", "wide")
 needs(tiled, wide_open, wider)
 
 # %% [markdown] id=wide-after
-# For the first time the bars of both memories end before the line. But the picture counts a warp's `float4`s as one pass, and the extra ones that a better order would save, and that's too little. An H200 takes 2 clocks for the read of `a` and 8 for that of `b` (measured with `clock64`; our model's clock charges 4 and 8). By the H200's, shared memory ends at 1.34, behind the line. So it's still the limit, and with it the arithmetic could be busy three quarters of the time. It's busy for about half: the kernel has 71 % of cuBLAS's speed. What else is missing is *time in which nobody does anything*, because everybody waits. Both are what the upper rungs are about.
+# In the picture, for the first time, the bars of both memories end before the line. But it counts a warp's `float4`s as one pass, and the extra ones that a better order would save, and that's too little. An H200 takes 2 clocks for the read of `a` and 8 for that of `b` (measured with `clock64`; our model's clock charges 4 and 8). By the H200's, shared memory ends at 1.34, behind the line. So it's still the limit, and with it the arithmetic could be busy three quarters of the time. It's busy for about half: the kernel has 71 % of cuBLAS's speed. What else is missing is *time in which nobody does anything*, because everybody waits. Both are what the upper rungs are about.
 
 # %% id=wide-check tags=asserts
 assert 0.65 < share("wide") < 0.75
@@ -299,7 +299,7 @@ assert round(40 * 67 / 100) == round(2 * 4096**3 / ms("registers") / 1e9)  # TFL
 # - Threads that are neighbours should read numbers that are neighbours. In global memory that saves sectors, and in shared memory it saves passes.
 # - If a column of a tile falls into one bank, pad its rows by a number. (By four if they're read as `float4`, which has to begin at a multiple of 16 bytes.)
 #
-# If a word is new, look in the [glossary](../docs/glossary.md). **Next:** both memories could keep up, and more than a quarter of the speed is missing. [20b_the_upper_rungs](20b_the_upper_rungs.ipynb) finds it.
+# If a word is new, look in the [glossary](../docs/glossary.md). **Next:** shared memory is a third too slow still, somebody waits, and more than a quarter of the speed is missing. [20b_the_upper_rungs](20b_the_upper_rungs.ipynb) finds it.
 
 # %% id=score
 score("20")

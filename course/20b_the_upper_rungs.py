@@ -251,7 +251,7 @@ truth = "much" if gain > 1.2 else "tenth" if gain > 1.03 else "same" if gain > 0
 reveal("20b-copies", truth, lambda: stairs("warps", "ahead", "larger", "copies"), gain=gain)
 
 # %% id=20b-copies told truth=same
-# {gain:.2f} times as fast, and at 1024 x 1024 it's an eighth slower. There was little to gain, because the loads into registers had hidden most of the wait already. And there was something to lose, those four copies of single numbers for each load. We haven't measured the two apart. What the copies do give you is *room* in the registers, and the last rung knows what to do with it.
+# {gain:.2f} times as fast, and at 1024 x 1024 it's an eighth slower. There was little to gain, because the loads into registers had hidden most of the wait already. And there was something to lose, those four copies of single numbers for each load. We haven't measured the two apart. What the copies do give you is *room* in the registers: 211 instead of 247 for each thread.
 
 # %% id=copies-check tags=asserts
 assert 1.1 < ms("copies", 1024) / ms("larger", 1024) < 1.15
@@ -260,7 +260,7 @@ assert 0.91 < share("larger") < 0.93
 # %% [markdown] id=top-text
 # ## The last rung
 #
-# `top` asks early one floor up as well: while it multiplies for one `k`, each thread reads the numbers for the *next* one from shared memory. That's 24 more numbers to keep. `larger` had no room for them, but `copies` needs only 211 registers. This is the loop, without its details:
+# `top` asks early one floor up as well: while it multiplies for one `k`, each thread reads the numbers for the *next* one from shared memory. That's 24 more numbers to keep, for which `copies` made room. It also has a larger block, one for each SM, and we haven't measured the two apart. This is the loop, without its details:
 #
 # ```c
 # for (int t = 0; t < n / DEEP; t++) {
@@ -285,7 +285,7 @@ assert 0.91 < share("larger") < 0.93
 # | `copies` | 128 x 128 | 128 | 8 x 16 | 211 |
 # | `top` | 128 x 256 | 256 | 8 x 16 | 208 |
 #
-# An SM has 65,536 registers, so there's room for two blocks of each, and for one of `top`.
+# An SM has 65,536 registers, so there's room for two blocks of each, and for one of `top`. (That `top` keeps more numbers than `copies` in fewer registers is nvcc's doing, and we don't know how.)
 
 # %% [markdown] id=sign-text
 # All indices in this kernel are of type `int`, and none is ever negative. So we could as well write `unsigned int` everywhere, and it would compute the same.
@@ -320,7 +320,7 @@ for n, part in at.items():
     print(f"{n} x {n}: top {ours:.1f} TFLOP/s, cuBLAS {ours / part:.1f}, so {part:.0%}")
 
 # %% [markdown] id=cublas-read
-# It's 98 % at 4096 x 4096, and at 8192 it's ahead. cuBLAS is about as fast at all three sizes, but `top` gets faster. That's not because of idle SMs: it has 128, 512 or 2,048 blocks, one on each of the 132 SMs at a time, so 97 % of these are busy at any size. A longer loop makes up for more of its beginning and end, which nothing hides. Whether that's all, we don't know. And nobody here reaches the 67 TFLOP/s of the data sheet. A multiply-add reads three registers, and as far as is known, they lie in two banks that deliver one each in a clock.
+# It's 98 % at 4096 x 4096, and at 8192 it's ahead. cuBLAS is about as fast at all three sizes, but `top` gets faster. That's not because of idle SMs: it has 128, 512 or 2,048 blocks, one on each of the 132 SMs at a time, so 97 % of these are busy at any size. A longer loop makes up for more of its beginning and end, which nothing hides. Whether that's all, we don't know. And nobody here reaches the 67 TFLOP/s of the data sheet. A multiply-add reads three registers out of two banks. As far as is known, it waits if they crowd into one, unless a number was kept from the instruction before. How much that costs here we haven't measured.
 #
 # But don't be too proud. cuBLAS has a kernel for every shape, and ours only takes multiples of 256. And we didn't let it use TF32, which rounds each number to 10 bits behind the point and is several times as fast on the tensor cores.
 
@@ -494,7 +494,7 @@ parts(small)
 #
 # - When no memory is busy all the time and the arithmetic isn't either, somebody waits. Ask for the next numbers before you use these.
 # - Two tiles that are used in turns need only one barrier a step, because nobody can be more than one step behind.
-# - What's on its way by an asynchronous copy needs no register. Here that paid because the last rung needs those for numbers that it reads early. By themselves the copies gained next to nothing: loads had hidden most of the waits already, and `a` needed four copies instead of a load.
+# - What's on its way by an asynchronous copy needs no register. By themselves the copies gained next to nothing here, since loads had hidden most of the waits already.
 # - Every rung has a size for which it's wrong. Large tiles need large matrices.
 # - The last tenth is found by measuring and not by thinking.
 #

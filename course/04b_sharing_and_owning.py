@@ -82,7 +82,7 @@ with agt.using(small):
 # %% [markdown] id=full-read
 # In each step we keep the new array and drop the old one, and still the memory fills up. A real GPU has more memory, so there it only takes longer.
 #
-# To find the culprit, we need to know who has an array, from when, and until when. Let's begin with two who want the same one.
+# There are three suspects: our own names, the operations that we build, and whatever runs them. To find the culprit, we need to know who has an array, from when, and until when. Let's begin with two who want the same one.
 
 # %% [markdown] id=two-readers
 # ## Two readers
@@ -135,7 +135,7 @@ def tab():
 # Running the product takes 140 µs. The table travels in 2 µs, either way, but Python needs about 10 to submit such a copy.
 
 # %% id=04b-first guess
-# Put `ab`, `ba` and `tab` in order by when everything is done, the quickest first. Type three words.
+# Put `ab`, `ba` and `tab` in order by when arm B has its copy, the earliest first. Type three words.
 
 # %% id=04b-first reveal
 orders = {"ab": watch(ab), "ba": watch(ba), "tab": watch(tab)}
@@ -144,22 +144,17 @@ by_b = {name: trace.find("d2h")[0].end for name, trace in orders.items()}
 by_all = {name: trace.metrics().makespan for name, trace in orders.items()}
 programs = ["ab: overlap(a, b)", "ba: overlap(b, a)", "tab: the table, then overlap(a, b)"]
 picture = agt.compare_timelines([*orders.values()], programs, lanes=("host", "streams"))
-truth = " ".join(sorted(by_all, key=by_all.get))
-begins = [t.find("matvec_naive")[0].start for t in (a_first, t_first, b_first)]
-later, latest = (start - begins[0] for start in begins[1:])
-behind = by_b["ab"] - a_first.find("matvec_naive")[0].end
-facts = {"later": later, "latest": latest, "behind": behind, **by_all}
-reveal("04b-first", truth, picture, b=by_b["ab"], b_now=by_b["ba"], b_table=by_b["tab"], **facts)
+truth = " ".join(sorted(by_b, key=by_b.get))
+facts = {f"all_{name}": us for name, us in by_all.items()}
+reveal("04b-first", truth, picture, **by_b, **facts)
 
 # %% id=04b-first lesson
 # The table (blue) is copied behind the product, or before it. B's copy (green) follows.
 
-# %% id=04b-first told truth="ab tab ba"
-# `ab` takes {ab:.0f} µs, `tab` {tab:.0f}, and `ba` {ba:.0f}. The product takes by far the longest, so what counts is when Python gets to it. In `ab` that's right away. In `tab` the table comes first, so the product begins {later:.0f} µs later, and in `ba` all of B does, so it's {latest:.0f}. True, in `ab` the two small copies are still to come when the product is over. But they take only {behind:.0f} µs.
+# %% id=04b-first told truth="ba tab ab"
+# B has its copy after {ba:.0f} µs in `ba`, {tab:.0f} in `tab`, and {ab:.0f} in `ab`, where it doesn't compute anything and waits for almost the whole program. Two colleagues need the same printout. One of them says she'll fetch it, but she goes to lunch first, and the other one waits. In `ab`, Python submits arm A first. When it gets to the table, nobody has run that yet, so A runs it, on A's own stream and therefore *behind the product*. Then comes B, finds that A is already fetching the table, and waits for A's event. **The reader that is submitted first runs the shared source.**
 #
-# But look at arm B. It has its copy after {b:.0f} µs in `ab`, and after {b_now:.0f} in `ba`. Two colleagues need the same printout. One of them says she'll fetch it, but she goes to lunch first, and the other one waits. In `ab`, Python submits arm A first. When it gets to the table, nobody has run that yet, so A runs it, on A's own stream and therefore *behind the product*. Then comes B, finds that A is already fetching the table, and waits for A's event. **The reader that is submitted first runs the shared source.**
-#
-# If B is in a hurry, put B first. Or copy the table in front of both, as in the third picture. Then B only waits until Python has submitted A, and has its copy after {b_table:.0f} µs.
+# If B is in a hurry, put B first. Or copy the table in front of both, as in the third picture: then B only waits until Python has submitted A. It isn't quite free, because the product begins later. All is done after {all_ab:.0f} µs in `ab`, {all_tab:.0f} in `tab` and {all_ba:.0f} in `ba`.
 
 # %% id=first-check tags=asserts
 assert a_first.runs_before("matvec_naive", "h2d")
@@ -169,7 +164,7 @@ assert not b_first.runs_before("matvec_naive", "h2d")
 assert t_first.runs_before("h2d", "matvec_naive")
 if device.simulated:
     assert [*sorted(by_b, key=by_b.get)] == ["ba", "tab", "ab"]
-    assert [round(us) for us in (later, latest, behind)] == [21, 36, 13]
+    assert [*sorted(by_all, key=by_all.get)] == ["ab", "tab", "ba"]
 
 # %% [markdown] id=unzip
 # ## Taking a tuple apart
@@ -240,7 +235,7 @@ refused(agt.errors.UseAfterMoveError, lambda: agt.d2h(mine))  # nothing is run h
 # %% [markdown] id=ownership-table
 # The rule is this: **an array has one owner, and when you pass it to an operation, you give it away.** You gave `mine` to `scaled`. In return you own whatever the operation yields, here `doubled`. The error says where the array went: into `partition()`, which `scaled` calls. And because ownership is checked while you *build*, the error comes from the very line that uses the array once too often, before anything has run. And an operation that owns an array can run only once. After that, it has no array any more to run with.
 #
-# (That's one suspect less for our riddle: `first_try` gives each old array to `step` and takes only the new one back, so no name of ours can be holding the old ones.)
+# (That's one suspect less for our riddle: `first_try` gives each old array to `step` and takes only the new one back, so it's not our names.)
 
 # %% id=once-check tags=asserts
 op = agt.d2h(doubled)
@@ -330,7 +325,7 @@ del owner
 assert still_runs.sync().all()
 
 # %% [markdown] id=lent-order
-# And a loan puts nothing in order, because it records no event. If one arm of an `overlap` writes to the array and another one reads it, that's a race:
+# And nothing orders two operations that hold loans, unless you wait for one before you start the other. A shared operation records an event, for others to wait for, but a loan doesn't. If one arm of an `overlap` writes to the array and another one reads it, that's a race:
 
 # %% id=lent-race
 with agt.using("sim"):
@@ -401,111 +396,60 @@ for mode, give in passed.items():
         assert (await agt.spawn(agt.d2h(give(agt.ones(4).sync())))).all()
 
 # %% [markdown] id=exercise-lend
-# ### Exercise: lend it
+# ### Exercise: give, share, lend or copy?
 #
-# `matrix` is an array on the device (`n` x `n`), and `xs` is a list of host vectors. Write `apply_all(matrix, xs)`: one operation that yields a tuple with the product of the matrix and each vector, on the host. The caller goes on using `matrix` afterwards and still owns it.
+# `matrix` (`n` x `n`) and `draft` are yours now. The vector `v` is only there for you to use: its owner goes on working with it, and needs its numbers as they are. All three are on the device. `times(matrix, vector)` is an operation that yields their product, and `twice(array)` one that doubles an array in place, both with the numbers on the host. Write `orders(matrix, v, draft, times, twice)`, which returns five operations:
+#
+# | | yields | and the caller |
+# |---|---|---|
+# | 0, 1 | the matrix times ones, and times twos | spawns them |
+# | 2 | the matrix times `v` | waits for it |
+# | 3 | `v` doubled | waits for it |
+# | 4 | `draft` doubled | spawns it |
+#
+# Memory is dear, so copy only what you must.
 
 # %% id=04b-lend starter
-def apply_all(matrix, xs):
-    n = xs[0].size
-    products = [
-        agt.matvec_naive(n, n, matrix, agt.h2d(x), agt.zeros(n).partition(32))
-        for x in xs
+def orders(matrix, v, draft, times, twice):
+    n = v.size
+    return [
+        times(matrix, agt.ones(n)),
+        times(matrix, agt.full(n, 2)),
+        times(matrix, v),
+        twice(v),
+        twice(draft),
     ]
-    return agt.zip(*[launch.output().to_host() for launch in products])
 
 # %% id=04b-lend solution
-# - agt.matvec_naive(n, n, matrix, agt.h2d(x), agt.zeros(n).partition(32))
-# - for x in xs
-# + agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(x), agt.zeros(n).partition(32)) for x in xs
+def orders(matrix, v, draft, times, twice):
+    n = v.size
+    matrix = matrix.share()
+    return [
+        times(matrix, agt.ones(n)),
+        times(matrix, agt.full(n, 2)),
+        times(matrix, v.borrow()),
+        twice(agt.dup(v.borrow()).last()),
+        twice(draft),
+    ]
 
 # %% id=04b-lend hints
-# If you pass `matrix` as it is, the first launch gets it, and nothing is left for the second.
+# Ask three things about each array. Who needs it afterwards? Does anybody write to it? May its reader outlive its owner?
 #
-# `share()` would do for the launches, but it takes the array away from its owner.
+# The matrix has three readers, and two of them are spawned, so a loan won't do. `v` still has an owner, so all that you can do is borrow it. And whoever writes to a loan writes to the owner's numbers.
 #
-# Pass `matrix.borrow()` to each launch, and `agt.zip` the operations.
+# Share `matrix` once. Pass `v.borrow()` to the reader, and let `twice` write to a copy, `agt.dup(v.borrow()).last()`. Nobody else needs `draft`, so give it away.
 
 # %% id=04b-lend explanation
-# The caller is still the owner, and nothing was copied.
+# All four ways, and each for its reason: the matrix has many readers and no single owner, `v` has an owner who waits for you, one order writes to what he needs, and nobody will miss the draft.
 
 # %% id=04b-lend-check
-check("04b-lend", apply_all)
-
-# %% [markdown] id=exercise-workers
-# ### Exercise: for those who stay longer
-#
-# Here are the same products again, but now each of them is a job for somebody else. Write `jobs(matrix, xs)`: a *list* of operations, one for each vector. The caller will `spawn` them all, and by then your function has returned and its names are gone. You may give the matrix away, and nobody writes to it.
-
-# %% id=04b-workers starter
-def jobs(matrix, xs):
-    n = xs[0].size
-    products = [
-        agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(x), agt.zeros(n).partition(32))
-        for x in xs
-    ]
-    return [launch.output().to_host() for launch in products]
-
-# %% id=04b-workers solution
-def jobs(matrix, xs):
-    n = xs[0].size
-    weights = matrix.share()
-    products = [
-        agt.matvec_naive(n, n, weights, agt.h2d(x), agt.zeros(n).partition(32)) for x in xs
-    ]
-    return [launch.output().to_host() for launch in products]
-
-# %% id=04b-workers hints
-# A loan ends when its owner gives the array away, and a task may still be running then. Which of the three ways suits an array that has many readers and no single owner?
-#
-# `weights = matrix.share()` makes a handle that many operations may hold at the same time.
-#
-# Share the matrix once, before the list, and pass `weights` to each launch.
-
-# %% id=04b-workers explanation
-# Each operation has a handle of its own to the one array. Its memory goes back when the last of them is gone, whichever that is.
-
-# %% id=04b-workers-check
-check("04b-workers", jobs)
+check("04b-lend", orders)
 
 
 # %% [markdown] id=memory
 # ## When does the memory go back?
 #
-# Nobody calls `free` on this page. So when is an array's memory given back? A shared array counts its handles, in `x.share_count`. Here's a matrix with one handle, ours, and three operations that read it.
-
-# %% id=handles-code
-matrix_of_ones = agt.ones((4, 4)).sync().share()
-
-
-def row_sums(matrix):
-    return (
-        agt.matvec_naive(4, 4, matrix, agt.ones(4), agt.zeros(4).partition(32))
-        .output()
-        .to_host()
-    )
-
-
-sums = [row_sums(matrix_of_ones) for _ in range(3)]
-
-# %% id=04b-handles guess
-# `results = [op.sync() for op in sums]`. How many handles does `matrix_of_ones` have afterwards?
-
-# %% id=04b-handles reveal
-sums = sums or [row_sums(matrix_of_ones) for _ in range(3)]  # afresh, if this runs again
-built = matrix_of_ones.share_count
-results = [op.sync() for op in sums]
-ran = matrix_of_ones.share_count
-sums.clear()
-reveal("04b-handles", ran, built=built, empty=matrix_of_ones.share_count)
-
-# %% id=04b-handles told truth=4
-# It's ours and three more, just like before they ran, when there were {built}. With an empty list there's {empty}. An operation keeps its handle before it runs and afterwards, and lets go only when the operation itself goes away.
-
-# %% [markdown] id=lives-text
-# ### Three lives
-#
-# What does that mean for memory? Here are three large matrices, each passed in another way. We run the operations, then delete our names for the matrices, and then the operations. The lower lanes show who has each matrix, for as long as it has memory. (You needn't read the folded cell, which draws them.)
+# Nobody calls `free` on this page. So when is an array's memory given back? Here are three large matrices, each passed in another way. We run the operations, then delete our names for the matrices, and then the list of operations. (You needn't read the folded cell, which draws this.)
 
 # %% id=lives-code tags=helpers
 def lives(program):
@@ -566,18 +510,26 @@ def three_ways(see, say):
     agt.work(140, "ops deleted")
 
 
+# %% id=04b-lives guess
+# At the line `"names deleted"`, all three have run and none of the three has a name any more. How many of the matrices still have their memory?
+
+# %% id=04b-lives reveal
 ways = lives(three_ways)
-ways.plot(
-    title="Three matrices and their memory",
-    lanes=("host", "streams"),
-    lesson="The lower lanes say who has each matrix, from when its memory is there "
-    "until it's given back.",
-)
+(names_deleted,) = ways.find("names deleted")
+alive = sum(s.start < names_deleted.end - 1 < s.end for s in ways if s.kind == "range")
+picture = ways.plot(title="Three matrices and their memory", lanes=("host", "streams"))
+reveal("04b-lives", alive, picture)
+
+# %% id=04b-lives lesson
+# The lower lanes say who has each matrix, from when its memory is there until it's given back.
+
+# %% id=04b-lives told truth=3
+# Even the one that was given away! Deleting the names freed nothing. The three ways say who may *use* an array. How long its memory stays is another question, with one answer for all three: **at least until the last name and the last operation that refer to it are gone.** An operation that has run can't use its array any more, and still refers to it. So 50 MB were kept by a forgotten list of operations, all of which had run. In a notebook that happens easily, because its names live until you delete them.
 
 # %% [markdown] id=lives-read
-# Deleting the names freed nothing. The three ways say who may *use* an array. How long its memory stays is another question, with one answer for all three: **at least until the last name and the last operation that refer to it are gone.** (That includes an operation that has run and passed its array on.) In this picture, 50 MB were kept by a forgotten list of operations, all of which had run. In a notebook that happens easily, because its names live until you delete them.
+# ### Back to the rod
 #
-# Now for the rod. In `first_try`, no name and no list holds an old array. Here's another program, which waits after each step:
+# In `first_try`, no name and no list holds an old array. Here's another program, which waits after each step:
 
 # %% id=peak-code
 def step_by_step(x, step, rounds):
@@ -621,12 +573,11 @@ reveal("04b-peak", f"{arrays(stairs)} {arrays(single)}", picture)
 # Above, each step adds an array, and all go back together. Below, each goes back after its last step.
 
 # %% id=04b-peak told truth="21 2"
-# That's one for the upload and one for each step. There's the culprit: **the run itself**. In `step_by_step` a run is over after each step, and takes nothing with it, so two arrays are enough, but Python waits twenty times. `first_try` submits all twenty steps as one run, and never asks how far the device has got. So it can't know which kernels are done, and in this course a run keeps every array that it touches until all of its work is done. CuPy and PyTorch free sooner: the next array on the *same stream* may get the memory at once, because whatever writes to it queues behind the kernel that still reads the old array.
+# That's one for the upload and one for each step. There's the culprit: **the run itself**. In `step_by_step` a run is over after each step, and takes nothing with it, so two arrays are enough, but Python waits twenty times. `first_try` submits all twenty steps as one run, and never asks how far the device has got. So it can't know which kernels are done, and in this course a run keeps every array that it touches until all of its work is done. CuPy and PyTorch free sooner: the next array on the *same stream* may get the memory at once, because whatever writes to it queues behind the kernel that still reads the old array. The catch is an array that a *second* stream uses: that one they have to be told of, in PyTorch by `record_stream`.
 #
-# With a hundred million points, `first_try` fills the 141 GB of an H200 in step 352. The cure needs no clever pool: use the same two arrays again and again.
+# With a hundred million points, `first_try` fills the 141 GB of the simulated H200 in step 352. The cure needs no clever pool: use the same two arrays again and again.
 
 # %% id=memory-check tags=asserts
-assert (built, ran, matrix_of_ones.share_count) == (4, 4, 1)
 (deleted,) = ways.find("ops deleted")
 for lane in ("given away", "shared", "lent"):
     end = max(span.end for span in ways if span.detail.get("lane") == lane)
@@ -682,13 +633,14 @@ with agt.using(small):
         print("Not yet: the memory of the small GPU is full.")
 
 yours = with_memory(cooled)
+flat = arrays(yours) < arrays(stairs)
+both = {"first try": stairs, "yours": yours} if flat else {"yours": yours}
 agt.compare_timelines(
-    [stairs, yours],
-    [f"first try: {arrays(stairs)} arrays", f"yours: {arrays(yours)} arrays"],
+    [*both.values()],
+    [f"{name}: {arrays(trace)} arrays" for name, trace in both.items()],
     lanes=("host",),
-    lesson="Two arrays take turns, so the memory stays flat, however many steps there "
-    "are."
-    if arrays(yours) < arrays(stairs)
+    lesson="Two arrays take turns, so the memory stays flat, however many steps."
+    if flat
     else "Yours still adds an array a step. If two take turns, the memory stays flat.",
 )
 

@@ -7,15 +7,12 @@ def halves(pair, f, g):
     return agt.overlap(f(s.map(lambda p: p[0])), g(s.map(lambda p: p[1])))
 
 
-# %% id=04b-workers
-def jobs(matrix, xs):
-    n = xs[0].size
-    weights = agt.value(matrix).share().shared()
-
-    def one(x):
-        return agt.matvec_naive(n, n, weights, agt.h2d(x), agt.zeros(n).partition(16)).output()
-
-    return tuple(one(x).to_host().named("mine") for x in xs)
+# %% id=04b-lend
+def orders(matrix, v, draft, times, twice):
+    n, weights, lent = v.size, matrix.share(), v.borrow()
+    copied = agt.zeros(n).and_then(lambda room: agt.memcpy(room, lent)).first()
+    rows = [times(weights.share(), agt.full(n, k)).named("rows") for k in (1, 2)]
+    return (*rows, times(weights, v.borrow()), copied.and_then(twice), agt.value(draft).and_then(twice))
 
 
 # %% id=04b-challenge

@@ -33,149 +33,6 @@ def halves(pair, f, g):
 # + return agt.zip(f(a), g(a))
 
 
-# %% id=04b-lend cause="the caller's `matrix` was moved by share()"
-def apply_all(matrix, xs):
-    n = xs[0].size
-    weights = matrix.share()
-    products = [agt.matvec_naive(n, n, weights, agt.h2d(x), agt.zeros(n).partition(32)) for x in xs]
-    return agt.zip(*[launch.output().to_host() for launch in products])
-
-
-# %% id=04b-lend cause="was moved into matvec_naive()"
-def apply_all(matrix, xs):
-    n = xs[0].size
-    lent = matrix.borrow()
-    first = agt.matvec_naive(n, n, matrix, agt.h2d(xs[0]), agt.zeros(n).partition(32))
-    products = [
-        agt.matvec_naive(n, n, lent, agt.h2d(x), agt.zeros(n).partition(32)) for x in xs[1:]
-    ]
-    return agt.zip(*[launch.output().to_host() for launch in (first, *products)])
-
-
-# %% id=04b-lend cause="`d2d` ran 5 times, and shouldn't run at all"
-# - n = xs[0].size
-# + n = xs[0].size
-# + copies = [agt.dup(matrix.borrow()).last() for _ in xs]
-# - agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(x), agt.zeros(n).partition(32)) for x in xs
-# + agt.matvec_naive(n, n, copy, agt.h2d(x), agt.zeros(n).partition(32))
-# + for copy, x in zip(copies, xs, strict=True)
-
-
-# %% id=04b-lend cause="should return an operation, and returned list"
-# - return agt.zip(*[launch.output().to_host() for launch in products])
-# + return [launch.output().to_host() for launch in products]
-
-
-# %% id=04b-lend cause="`matvec_naive` ran 1 time"
-def apply_all(matrix, xs):
-    n = xs[0].size
-    for x in xs:
-        launch = agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(x), agt.zeros(n).partition(32))
-        return agt.zip(launch.output().to_host())
-
-
-# %% id=04b-lend cause="with vector 0, element 0 is"
-# - agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(x), agt.zeros(n).partition(32)) for x in xs
-# + agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(x), agt.zeros(n).partition(32))
-# + for x in reversed(xs)
-
-
-# %% id=04b-lend cause="building the operation already ran something"
-def apply_all(matrix, xs):
-    n = xs[0].size
-    results = []
-    for x in xs:
-        launch = agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(x), agt.zeros(n).partition(32))
-        results.append(launch.output().to_host().sync())
-    return agt.value(tuple(results))
-
-
-# %% id=04b-lend cause="with the caller's `matrix`, looked at afterwards, element (0, 0) is 0"
-# - return agt.zip(*[launch.output().to_host() for launch in products])
-# +
-# + def tidy(context):
-# +     context.memset(matrix)
-# +     return agt.value(None)
-# +
-# + results = [launch.output().to_host() for launch in products]
-# + return agt.zip(*results, agt.with_context(tidy)).map(lambda found: found[:-1])
-
-
-# %% id=04b-workers cause="is borrowed, and a spawned operation may outlive its owner"
-def jobs(matrix, xs):
-    n = xs[0].size
-    lent = matrix.borrow()
-    products = [agt.matvec_naive(n, n, lent, agt.h2d(x), agt.zeros(n).partition(32)) for x in xs]
-    return [launch.output().to_host() for launch in products]
-
-
-# %% id=04b-workers cause="was moved into matvec_naive()"
-def jobs(matrix, xs):
-    n = xs[0].size
-    products = [agt.matvec_naive(n, n, matrix, agt.h2d(x), agt.zeros(n).partition(32)) for x in xs]
-    return [launch.output().to_host() for launch in products]
-
-
-# %% id=04b-workers cause="`d2d` ran 5 times, and shouldn't run at all"
-# - products = [
-# - agt.matvec_naive(n, n, weights, agt.h2d(x), agt.zeros(n).partition(32)) for x in xs
-# + return [
-# +     agt.dup(weights)
-# +     .and_then(lambda pair, x=x: agt.matvec_naive(n, n, pair[1], agt.h2d(x), agt.zeros(n).partition(32)).output())
-# +     .to_host()
-# +     for x in xs
-# - return [launch.output().to_host() for launch in products]
-
-
-# %% id=04b-workers cause="with vector 0, element 0 is"
-def jobs(matrix, xs):
-    n = xs[0].size
-    weights = matrix.share()
-    ops = []
-    for x in xs:
-        ops.append(
-            agt.value(weights)
-            .and_then(lambda w: agt.matvec_naive(n, n, w, agt.h2d(x), agt.zeros(n).partition(32)).output())
-            .to_host()
-        )
-    return ops
-
-
-# %% id=04b-workers cause="should return a list of 5, one for each in order"
-def jobs(matrix, xs):
-    n = xs[0].size
-    weights = matrix.share()
-    products = [agt.matvec_naive(n, n, weights, agt.h2d(x), agt.zeros(n).partition(32)) for x in xs]
-    return agt.zip(*[launch.output().to_host() for launch in products])
-
-
-# %% id=04b-workers cause="building the operation already ran something"
-def jobs(matrix, xs):
-    n = xs[0].size
-    weights = matrix.share()
-    products = [agt.matvec_naive(n, n, weights, agt.h2d(x), agt.zeros(n).partition(32)) for x in xs]
-    return [agt.value(launch.output().to_host().sync()) for launch in products]
-
-
-# %% id=04b-workers cause="`jobs` should return operations, and the first is"
-# - products = [
-# - agt.matvec_naive(n, n, weights, agt.h2d(x), agt.zeros(n).partition(32)) for x in xs
-# + return [
-# +     lambda: agt.matvec_naive(n, n, weights, agt.h2d(x), agt.zeros(n).partition(32)) for x in xs
-# - return [launch.output().to_host() for launch in products]
-
-
-# %% id=04b-workers cause="`matvec_naive` ran 10 times, and should run 5 times"
-def jobs(matrix, xs):
-    n = xs[0].size
-    weights = matrix.share()
-
-    def one(x):
-        return agt.matvec_naive(n, n, weights, agt.h2d(x), agt.zeros(n).partition(32)).output()
-
-    return [agt.zip(one(x), one(x).to_host()).last() for x in xs]
-
-
 # %% id=04b-unzip cause="element 0 is"
 # - return agt.zip(f(a), g(b))
 # + return agt.zip(f(b), g(a))
@@ -199,70 +56,14 @@ def cooled(x, step, rounds):
 # + return pair.last().to_host()
 
 
-# %% id=04b-lend cause="`matvec_naive` ran 3 times, and should run 5 times"
-def apply_all(matrix, xs):
-    n = xs[0].size
-
-    def product(x):
-        room = agt.zeros(n).partition(32)
-        return agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(x), room).output().to_host()
-
-    return agt.zip(*[product(x) for x in xs[:3]])
-
-
-# %% id=04b-lend of=above cause="with 50 x 50 numbers, your code raised IndexError"
-# - return agt.zip(*[product(x) for x in xs[:3]])
-# + return agt.zip(product(xs[0]), product(xs[1]), *map(product, xs[2:]))
-
-
 # %% id=04b-unzip cause="takes an operation, and your function called it with DeviceArray"
 def halves(pair, f, g):
     return pair.and_then(lambda t: agt.zip(f(t[0]), g(t[1])))
 
 
-# %% id=04b-lend cause="of the result was not there yet"
-def apply_all(matrix, xs):
-    n = xs[0].size
-    return agt.zip(
-        *[
-            agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(x), agt.zeros(n).partition(32))
-            .output()
-            .to_host()
-            .map(lambda h: h.buffer)
-            for x in xs
-        ]
-    )
-
-
-# %% id=04b-lend cause="takes things out of its caller's list"
-def apply_all(matrix, xs):
-    n = xs[0].size
-    out = []
-    while xs:
-        out.append(
-            agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(xs.pop(0)), agt.zeros(n).partition(32))
-            .output()
-            .to_host()
-        )
-    return agt.zip(*out)
-
-
 # %% id=04b-unzip cause="of the result was not there yet"
 # - return agt.zip(f(a), g(b))
 # + return agt.zip(f(a), g(b)).map(lambda t: tuple(h.buffer for h in t))
-
-
-# %% id=04b-workers cause="of the result was not there yet"
-def jobs(matrix, xs):
-    n = xs[0].size
-    m = matrix.share()
-    return [
-        agt.matvec_naive(n, n, m, agt.h2d(x), agt.zeros(n).partition(32))
-        .output()
-        .to_host()
-        .map(lambda h: h.buffer)
-        for x in xs
-    ]
 
 
 # %% id=04b-challenge cause="of the result was not there yet"
@@ -303,32 +104,9 @@ def cooled(x, step, rounds):
     return op.first().to_host()
 
 
-# %% id=04b-lend cause="host arrays that are filled after your function has returned"
-# - agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(x), agt.zeros(n).partition(32)) for x in xs
-# + agt.matvec_naive(n, n, matrix.borrow(), agt.h2d(agt.pin(x)), agt.zeros(n).partition(32))
-# + for x in xs
-
-
-# %% id=04b-workers cause="with vectors that got their numbers when `jobs` had returned, with vector 0"
-# - agt.matvec_naive(n, n, weights, agt.h2d(x), agt.zeros(n).partition(32)) for x in xs
-# + agt.matvec_naive(n, n, weights, agt.h2d(agt.pin(x)), agt.zeros(n).partition(32)) for x in xs
-
-
 # %% id=04b-challenge cause="host arrays that are filled after your function has returned"
 # - pair = agt.zip(agt.h2d(x), agt.zeros(x.size))
 # + pair = agt.zip(agt.h2d(agt.pin(x)), agt.zeros(x.size))
-
-
-# %% id=04b-workers cause="write to neither, and make a copy"
-def jobs(matrix, xs):
-    n = xs[0].size
-    weights = matrix.share()
-
-    def product(x):
-        launch = agt.matvec_naive(n, n, weights, agt.h2d(x), agt.zeros(n).partition(32))
-        return launch.output().and_then(lambda y: agt.d2h(y, x))
-
-    return [product(x) for x in xs]
 
 
 # %% id=04b-challenge cause="`heat` ran 4 times, and should run 3 times"
@@ -345,13 +123,106 @@ def jobs(matrix, xs):
 # + return pair.map(lambda both: both[rounds % 2]).to_host()
 
 
-# %% id=04b-lend cause="the caller's `matrix` was moved by share(), and the caller still needs it"
-def apply_all(matrix, xs):
-    n, out = xs[0].size, lambda: agt.zeros(xs[0].size).partition(32)
-    products = [agt.matvec_naive(n, n, matrix.share(), agt.h2d(x), out()) for x in xs]
-    return agt.zip(*[launch.output().to_host() for launch in products])
+# %% id=04b-lend cause="was moved into matvec_naive(). Use what that operation returns"
+# - matrix = matrix.share()
 
 
-# %% id=04b-lend cause="`matvec_naive` ran 5 times, and should run 11 times"
-# - return agt.zip(*[launch.output().to_host() for launch in products])
-# + return agt.zip(*[launch.output().to_host() for launch in products[:5]])
+# %% id=04b-lend cause="is borrowed, and a spawned operation may outlive its owner"
+# - matrix = matrix.share()
+# - times(matrix, agt.ones(n)),
+# - times(matrix, agt.full(n, 2)),
+# + times(matrix.borrow(), agt.ones(n)),
+# + times(matrix.borrow(), agt.full(n, 2)),
+
+
+# %% id=04b-lend cause="`v` was moved by share(), and its owner still needs it"
+# - matrix = matrix.share()
+# + matrix, v = matrix.share(), v.share()
+# - times(matrix, v.borrow()),
+# - twice(agt.dup(v.borrow()).last()),
+# + times(matrix, v),
+# + twice(agt.dup(v).last()),
+
+
+# %% id=04b-lend cause="`v` was moved into dup(), and its owner still needs it"
+# - twice(agt.dup(v.borrow()).last()),
+# + twice(agt.dup(v).last()),
+
+
+# %% id=04b-lend cause="`v` was lent to an operation that writes, so its owner finds other numbers in it"
+# - twice(agt.dup(v.borrow()).last()),
+# + twice(v.borrow()),
+
+
+# %% id=04b-lend cause="`v` was lent to an operation that writes"
+# - twice(agt.dup(v.borrow()).last()),
+# + twice(agt.dup(v.borrow()).first()),
+
+
+# %% id=04b-lend cause="shared arrays are for reading"
+# - twice(draft),
+# + twice(draft.share()),
+
+
+# %% id=04b-lend cause="(or h2d itself, if it is not needed here any more)"
+# - twice(draft),
+# + twice(draft.borrow()),
+
+
+# %% id=04b-lend cause="`d2d` ran 2 times, and should run once. Copy only what"
+# - twice(draft),
+# + twice(agt.dup(draft).last()),
+
+
+# %% id=04b-lend cause="`d2d` ran 3 times, and should run once. Copy only what"
+# - times(matrix, agt.ones(n)),
+# - times(matrix, agt.full(n, 2)),
+# + times(agt.dup(matrix).last(), agt.ones(n)),
+# + times(agt.dup(matrix).last(), agt.full(n, 2)),
+
+
+# %% id=04b-lend cause="a result was read before the device was done with it"
+# - twice(agt.dup(v.borrow()).last()),
+# + twice(agt.d2h(v.borrow()).and_then(agt.h2d)),
+
+
+# %% id=04b-lend cause="building the operation already ran something"
+# - twice(agt.dup(v.borrow()).last()),
+# + twice(agt.dup(v.borrow()).last().sync()),
+
+
+# %% id=04b-lend cause="should return a list of 5, one for each in order"
+# - return [
+# + return agt.zip(
+# - ]
+# + )
+
+
+# %% id=04b-lend cause="with order 3, element 0 is"
+# - twice(agt.dup(v.borrow()).last()),
+# + agt.dup(v.borrow()).last().to_host(),
+
+
+# %% id=04b-lend cause="with order 1, element 0 is"
+# - times(matrix, agt.full(n, 2)),
+# + times(matrix, agt.ones(n)),
+
+
+# %% id=04b-lend cause="`matvec_naive` ran 4 times"
+# - times(matrix, v.borrow()),
+# + agt.zip(times(matrix, v.borrow()), times(matrix, v.borrow())).last(),
+
+
+# %% id=04b-lend cause="`orders` should return operations, and the first is a function"
+# - times(matrix, agt.ones(n)),
+# + lambda: times(matrix, agt.ones(n)),
+
+
+# %% id=04b-lend cause="of the result was not there yet"
+# - twice(draft),
+# + twice(draft).map(lambda h: h.buffer),
+
+
+# %% id=04b-lend cause="nothing of it ran: an `async def`"
+# - def orders(matrix, v, draft, times, twice):
+# + async def orders(matrix, v, draft, times, twice):

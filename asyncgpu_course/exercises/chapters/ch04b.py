@@ -10,7 +10,7 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_course.checks import schedule
-from asyncgpu_course.checks.building import left_alone, run_of
+from asyncgpu_course.checks.building import run_of
 from asyncgpu_course.checks.device import host_arrays
 from asyncgpu_course.checks.operations import cuda, operation
 from asyncgpu_course.checks.rejection import about, case, compared, must
@@ -41,53 +41,56 @@ def _halves(mine: Any, model: Any, seed: int, n: int) -> None:
             equal(got, right)
 
 
-def _products(trace: agt.Trace, number: int) -> None:
-    """There is one product for each vector, and the matrix is not copied."""
-    schedule.launches(trace, agt.matvec_naive.name, number)
-    schedule.launches(trace, "d2d", 0)
+def _orders(mine: Any, model: Any, seed: int, n: int) -> None:
+    """Three of five operations can be spawned, `v` keeps its owner and numbers, and one copy is enough."""
+    kernel, lists = (
+        agt.Kernel(cuda("04_scale")),
+        [ch04.random(seed, n, n), *ch04.random(seed + 1, 2, n)],
+    )
+    m, v, draft = lists
 
+    def times(matrix: Any, vector: Any) -> agt.DeviceOp[Any]:
+        room = agt.zeros(n).partition(ch04.BLOCK)
+        return agt.matvec_naive(n, n, matrix, vector, room).output().to_host()
 
-def _apply_all(mine: Any, model: Any, seed: int, n: int, number: int) -> None:
-    """The operation leaves the matrix to its owner."""
-    m, xs = ch04.random(seed, n, n), [ch04.random(seed + i, n) for i in range(number)]
-    right = [m @ x for x in xs]
-    matrix = agt.h2d(m).sync()
-    try:
-        with run_of("apply_all", mine, model, matrix, xs)() as run:
-            _products(run.trace, number)
-            each_equal(ch04.several_uploads(run.result, number, "products"), right, "vector")
-    finally:  # whatever came of it
-        complaint = f"the caller's `matrix` was moved {matrix.gone}, and the caller still needs "
-        must(not matrix.moved, complaint + "it: lend the operations a handle instead")
-    with case("the caller's `matrix`, looked at afterwards"):
-        equal(agt.d2h(matrix.borrow()).sync(), m)
+    def twice(array: Any) -> agt.DeviceOp[Any]:
+        return kernel(n, 2.0, array.partition(ch04.BLOCK)).output().to_host()
 
+    def arrays() -> list[Any]:
+        return [agt.h2d(numbers).sync() for numbers in lists]
 
-def _workers(mine: Any, model: Any, seed: int, n: int, number: int) -> None:
-    """Each operation can be spawned, and none copies the matrix."""
-    m, late = ch04.random(seed, n, n), [ch04.random(seed + i, n) for i in range(number)]
-    expected, xs = _spawned(model(agt.h2d(m).sync(), late)), [agt.pinned(n) for _ in late]
-    building = observe(mine, agt.h2d(m).sync(), xs)
-    for x, numbers in zip(xs, late, strict=True):
-        x[:] = numbers
+    expected, given = _carried_out(model(*arrays(), times, twice)), arrays()
+    building = observe(mine, *given, times, twice)
     with compared(building.trace, expected.trace):
         schedule.lazy(building.trace)
-    ops = listed("jobs", building.result, number)
-    complaint = f"`jobs` should return operations, and the first is a {type(ops[0]).__name__}: "
+    theirs = given[1]
+    complaint = f"`v` was moved {theirs.gone}, and its owner still needs it: lend it out instead"
+    must(not theirs.moved, complaint)
+    ops = listed("orders", building.result, 5)
+    complaint = f"`orders` should return operations, and the first is a {type(ops[0]).__name__}: "
     must(all(isinstance(op, agt.DeviceOp) for op in ops), complaint + "its caller runs them")
-    run = _spawned(ops)
+    run = _carried_out(ops)
+    complaint = "`v` was lent to an operation that writes, so its owner finds other numbers in it. It needs "
+    with about("", complaint + "a copy of its own"), case("`v`, looked at afterwards"):
+        equal(agt.d2h(theirs.borrow()).sync(), v)
+    complaint = "{}. Copy only what somebody writes to while somebody else needs the old numbers"
     with compared(run.trace, expected.trace):
-        _products(run.trace, number)
-    with case("vectors that got their numbers when `jobs` had returned"):
-        each_equal(run.result, [m @ x for x in late], "vector")
-    left_alone(xs, late)
+        schedule.launches(run.trace, agt.matvec_naive.name, 3)
+        with about("`d2d` ran", complaint):
+            schedule.launches(run.trace, "d2d", 1)
+    each_equal(run.result, [m.sum(1), 2 * m.sum(1), m @ v, 2 * v, 2 * draft], "order")
 
 
-def _spawned(ops: Sequence[Any]) -> Observed:
-    async def others() -> Any:
-        return await asyncio.gather(*[agt.spawn(op.map(held)) for op in ops])
+def _carried_out(ops: Sequence[Any]) -> Observed:
+    """All five have run: the first two and the last one as tasks, while their caller waits for the others."""
 
-    return observe(others)
+    async def customers() -> Any:
+        tasks = [agt.spawn(ops[i].map(held)) for i in (0, 1, 4)]
+        waited = [await op.map(held) for op in (ops[3], ops[2])]
+        first, second, last = await asyncio.gather(*tasks)
+        return [first, second, waited[1], waited[0], last]
+
+    return observe(customers)
 
 
 def _heated(x: Any, rounds: int) -> Any:
@@ -123,11 +126,9 @@ def check_cooled(mine: Any, model: Any) -> float:
     return took
 
 
-MATRICES = [(1, 64, 5), (2, 50, 1), (3, 20, 11)]
-
 CHAPTER_04B = (
     Exercise("04b-unzip", "Take it apart", "halves", cases(_halves, [(1, 1000), (2, 300)], ch04.NUMBERS)),
-    Exercise("04b-lend", "Lend it", "apply_all", cases(_apply_all, MATRICES, ch04.SQUARE)),
-    Exercise("04b-workers", "For those who stay longer", "jobs", cases(_workers, MATRICES, ch04.SQUARE)),
+    Exercise("04b-lend", "Give, share, lend or copy", "orders",
+             cases(_orders, [(1, 64), (2, 50)], ch04.SQUARE)),
     Exercise("04b-challenge", "Challenge: two arrays are enough", "cooled", check_cooled),
 )  # fmt: skip

@@ -149,7 +149,7 @@ hangs = [name for name, fault in faults.items() if isinstance(fault, agt.errors.
 reveal("02c-hangs", " ".join(hangs), said)
 
 # %% id=02c-hangs told truth=branch
-# You wait for a flatmate who's in the shower, but not for one who has moved out. In `branch`, 56 threads go around the barrier although they still live here. CUDA forbids that: the block may hang, or go on as if there were no barrier. In `early` the 56 have moved out, and a barrier doesn't count threads that have ended. The trouble is what they should have brought, because their places in `all` stay empty. And in `gone`, a thread may add up what others haven't fetched yet. In these two cases a GPU gives you a wrong sum, perhaps only sometimes, and no message.
+# You wait for a flatmate who's in the shower, but not for one who has moved out. In `branch`, 56 threads go around the barrier although they still live here. CUDA forbids that, and promises nothing about what comes of it. Often they soon move out, and the barrier opens. But with another barrier behind the branch, people wait at two different doors, and nobody comes. In `early` the 56 have moved out, and a barrier doesn't count threads that have ended. The trouble is what they should have brought, because nobody has filled their places in `all`, and what lies there was left by somebody else. And in `gone`, a thread may add up what others haven't fetched yet. In these two cases a GPU gives you a wrong sum, perhaps only sometimes, and no message.
 
 # %% id=sharing-check tags=asserts
 assert np.allclose(shared_out, np.exp(x) / np.exp(x).sum())
@@ -167,7 +167,7 @@ print(agt.sgemm_naive.source)
 # %% [markdown] id=naive-text
 # One thread computes one element of `c`, and reads a row of `a` and a column of `b` for it.
 #
-# How much it asks of memory, the **microscope** counts. It looks at the simulated device, even if you have a GPU. A **warp** is a group of 32 threads of a block that run in step, and when they read, they ask **global memory**, the device's main memory, once for all 32.
+# How much it asks of memory, the **microscope** counts. It looks at the simulated device, even if you have a GPU. A **warp** is a group of 32 threads of a block that usually run in step (you can't rely on it), and when they read, they ask **global memory**, the device's main memory, once for all 32.
 
 
 # %% id=look
@@ -325,7 +325,7 @@ check("02c-tiled", sgemm_tiled)
 # %% [markdown] id=count-text
 # ## Was it worth it?
 #
-# How often does yours ask? (`product` does the same in NumPy, for the blocks of a large launch that the simulated device doesn't interpret.)
+# How often does yours ask? (If yours isn't solved yet, it's the course's kernel. Of a large launch the simulated device interprets a few blocks and reckons the time from them; `product` computes the other blocks in NumPy.)
 
 
 # %% id=count-own
@@ -349,7 +349,7 @@ print(
 large = naive(1024)
 print(
     f"At 1024 x 1024, the naive kernel asks for {large.bytes_moved / 1e9:.1f} GB, "
-    f"and takes {large.us:.0f} µs."
+    f"and takes {large.us:.0f} µs, as modelled."
 )
 
 # %% id=02c-faster guess
@@ -364,22 +364,35 @@ print(
 large_tiled = tiled(1024)
 
 
-def counted():
-    for name, small, at_1024 in (("naive", before, large), ("tiles", after, large_tiled)):
-        n = small.counts
-        print(f"{name} at 64 x 64: {n.load_sectors:6,} sectors asked for", end=", ")
-        print(f"{n.fresh_sectors:,} of them new to a block, {n.warp_instructions:,} instructions")
-        print(f"   at 1024 x 1024: {at_1024.us:.0f} µs")
+def draw_sectors():
+    """What both kernels ask for at 64 x 64, how much of it a block hasn't had yet, and their times."""
+    found = {"naive": (before, large), "tiles": (after, large_tiled)}
+    figure, panels = plt.subplots(1, 3, figsize=(9, 1.9), layout="constrained")
+    rows = (
+        ("sectors, at 64 x 64", [seen.counts.load_sectors for seen, _ in found.values()]),
+        ("instructions, at 64 x 64", [seen.counts.warp_instructions for seen, _ in found.values()]),
+        ("modelled µs, at 1024 x 1024", [big.us for _, big in found.values()]),
+    )
+    for axes, (title, values) in zip(panels, rows, strict=True):
+        bars = axes.barh([*found], values, color=["#f0b840", "#6fd3b0"], ec="0.3")
+        axes.bar_label(bars, fmt="{:,.0f}", padding=3)
+        axes.set(title=title, xlim=(0, 1.4 * max(values)), xticks=[])
+        axes.invert_yaxis()
+    fresh = [seen.counts.fresh_sectors for seen, _ in found.values()]
+    panels[0].barh([*found], fresh, color="0.35")
+    words = "; ".join(f"{t}: {v[0]:,.0f} naive, {v[1]:,.0f} with tiles" for t, v in rows)
+    shown(figure, f"{words}. New to a block: {fresh[0]:,} and {fresh[1]:,} sectors.",
+          "Dark: sectors that are new to a block. The rest of the bar it has asked for before.")
 
 
 times = large.us / large_tiled.us
 truth = "thirty" if times > 10 else "hundred" if times > 2.8 else "more" if times > 1.2 else "same"
-reveal("02c-faster", truth, counted, times=times)
+reveal("02c-faster", truth, draw_sectors, times=times)
 
 # %% id=02c-faster told truth=more
 # So it's {times:.1f} times as fast. With tiles, a warp asks 16 times less often, but each time it gets four sectors instead of two, because it reads two rows of 16 numbers. That's why it's 8 times fewer sectors, and not 16.
 #
-# And the naive flatmates never drove to the market that often: there's a shop at the corner. Each block runs on one of the GPU's **multiprocessors**, or SMs, and each of these has a **cache**, which keeps a copy of what was read there lately. That solves the riddle, too: 4.3 GB would take 900 µs, if they all came from memory. But a block needs 16 rows of `a` and 16 columns of `b`, and at 64 x 64 that's 256 sectors, or 4,096 for all 16 blocks, with tiles or without. (The naive kernel also reads `c`, which makes 512 more.) The rest is in the cache.
+# And the naive flatmates never drove to the market that often: there's a shop at the corner. Each block runs on one of the GPU's **multiprocessors**, or SMs, and each of these has a **cache**, which keeps a copy of what was read there lately. That solves the riddle, too: 4.3 GB would take 900 µs, if they all came from memory. But a block needs 16 rows of `a` and 16 columns of `b`, and at 64 x 64 that's 256 sectors, or 4,096 for all 16 blocks, with tiles or without. (The naive kernel also reads `c`, which makes 512 more.) The rest is in the cache. (Behind these caches is a larger one for all SMs, the **L2**. At 1024 x 1024 an H200's holds all three matrices, so even fewer requests reach the memory itself.)
 #
 # What tiles save in our model is instructions: about half of them. A real H200 gains a little less. Two kernels like these, in [chapter 20](20_the_ladder.ipynb), with tiles of 32 x 32, differ by 1.4 times at 1024 x 1024 and by 1.5 at 4096 x 4096. That chapter also finds what holds them up next. Count before you tune.
 

@@ -40,7 +40,7 @@ def page_names() -> dict[str, Any]:
     listings = re.findall(r"(?ms)^```python\n(.*?)^```", PAGE.read_text("utf-8"))
     names: dict[str, Any] = {"__name__": "page"}
     for listing in listings:
-        if "\nimport gc\n" in listing or "(Service):" in listing or "class Service" in listing:
+        if re.search(r"^import gc$|^class Lanes|\((Lanes|Service)\):", listing, re.MULTILINE):
             exec(compile(listing, PAGE.name, "exec", dont_inherit=True), names)
     torch.set_num_threads(1)  # as the page does
     return names

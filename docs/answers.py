@@ -13,6 +13,8 @@ import torch
 
 import asyncgpu_tutor as agt
 
+log = logging.getLogger("uvicorn.error")
+
 agt.use("cuda")  # or an error, if there's no GPU
 torch.set_num_threads(1)  # or else torch.stack wakes all cores, for some kilobytes
 
@@ -22,10 +24,13 @@ layers = [torch.nn.Linear(64, 4096)]
 for _ in range(7):
     layers += [torch.nn.ReLU(), torch.nn.Linear(4096, 4096)]
 model = torch.nn.Sequential(*layers, torch.nn.ReLU(), torch.nn.Linear(4096, 10)).cuda().eval()
+for weights in (each for each in model.parameters() if each.dim() > 1):
+    torch.nn.init.kaiming_uniform_(weights, nonlinearity="relu")  # or each gets nearly the same
 
-class Unavailable(Exception):
-    """The service is full, or it has ended."""
 
+def example(rows):
+    """YOUR TEST DATA: so many requests."""
+    return torch.rand(rows, *SHAPE)
 
 @dataclass
 class Lane:
@@ -39,16 +44,13 @@ class Lane:
     begun: float = math.inf  # when its batch began
 
 
-class Service:
-    """Answers requests in batches. While the GPU computes one, the next is made ready."""
+class Lanes:
+    """The model on the GPU, twice: while one lane computes, a batch for the other is made ready."""
 
-    fault = torch.AcceleratorError  # after such an error, every later batch would fail, too
-
-    def __init__(self, model, shape, dtype=torch.float32, max_batch=32, max_queue=1000):
+    def __init__(self, model, shape, dtype=torch.float32, max_batch=32):
         self.model, self.max_batch = model, max_batch
         self.sizes = sorted({1, max(1, max_batch // 4), max_batch})  # a small batch is quicker
         self.expected = torch.Size(shape), dtype, torch.device("cpu")
-        self.queue, self.closed = asyncio.Queue(max_queue), False
         self.lanes = [self.lane() for _ in range(2)]
 
     def lane(self):
@@ -59,19 +61,43 @@ class Service:
         with torch.inference_mode():
             graphs = [(size, *self.capture(x[:size], stream)) for size in self.sizes]
         y = graphs[-1][-1]
+        if y.shape[0] != self.max_batch:
+            raise ValueError(f"of {self.max_batch} rows the model made {y.shape[0]}")
         y_host = torch.empty(y.shape, dtype=y.dtype, pin_memory=True)
         return Lane(stream, x_host, x, y_host, graphs)
 
     def capture(self, x, stream):
         self.model(x)  # once before, so that everything is loaded
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, stream=stream):  # not the one of all other captures
+        with torch.cuda.graph(graph, stream=stream):  # ours: all captures share PyTorch's own
             y = self.model(x)
         return graph, y
 
     def compute(self, x, graph, y):
         graph.replay()
         return y
+
+    def enqueue(self, rows, lane):
+        """Hand a batch to the GPU: copy in, compute, copy out."""
+        size, graph, y = next(each for each in lane.graphs if each[0] >= len(rows))
+        x, x_host, y_host = lane.x[:size], lane.x_host[:size], lane.y_host[:size]
+        with torch.inference_mode(), torch.cuda.stream(lane.stream):
+            torch.stack(rows, out=x_host[: len(rows)])
+            x.copy_(x_host, non_blocking=True)
+            return y_host.copy_(self.compute(x, graph, y), non_blocking=True)
+
+class Unavailable(Exception):
+    """The service is full, or it has ended."""
+
+
+class Service(Lanes):
+    """Answers requests in batches."""
+
+    fault = torch.AcceleratorError  # not all of them break the GPU; those that do can't be told
+
+    def __init__(self, model, shape, dtype=torch.float32, max_batch=32, max_queue=1000):
+        super().__init__(model, shape, dtype, max_batch)
+        self.queue, self.closed = asyncio.Queue(max_queue), False
 
     async def __call__(self, x):
         """The answer to one request."""
@@ -120,6 +146,7 @@ class Service:
                     if i % 8 == 7:
                         await asyncio.sleep(0)  # a turn of the loop wakes eight handlers, not 32
             except Exception as error:
+                log.error("a batch failed", exc_info=error)  # also if nobody waits for it any more
                 for _, answer in batch:
                     if not answer.done():
                         answer.set_exception(error)
@@ -128,15 +155,6 @@ class Service:
             finally:
                 lane.begun = math.inf
                 self.refuse(batch)  # those that aren't answered, because the lane was cancelled
-
-    def enqueue(self, rows, lane):
-        """Hand a batch to the GPU: copy in, compute, copy out."""
-        size, graph, y = next(each for each in lane.graphs if each[0] >= len(rows))
-        x, x_host, y_host = lane.x[:size], lane.x_host[:size], lane.y_host[:size]
-        with torch.inference_mode(), torch.cuda.stream(lane.stream):
-            torch.stack(rows, out=x_host[: len(rows)])
-            x.copy_(x_host, non_blocking=True)
-            return y_host.copy_(self.compute(x, graph, y), non_blocking=True)
 
 class Awaited(Service):
     """The loop enqueues the batches, and does other things until they're done."""
@@ -166,7 +184,7 @@ class InThreads(Service):
 
     def __init__(self, *args, **options):
         super().__init__(*args, **options)
-        alone = {"initializer": torch.set_num_threads, "initargs": (1,)}  # holds for a thread only
+        alone = {"initializer": torch.set_num_threads, "initargs": (1,)}  # for these threads, too
         self.pool, self.turn = ThreadPoolExecutor(len(self.lanes), **alone), threading.Lock()
 
     def waited(self, rows, lane):
@@ -210,7 +228,10 @@ LARGEST, DEADLINE_S, SHUTDOWN_S = 65_536, 2.0, 10.0
 
 def decoded(body):
     """YOUR REQUEST: the tensor that a body stands for, or any error."""
-    x = torch.tensor(json.loads(body)["x"], dtype=DTYPE)
+    numbers = json.loads(body)["x"]
+    if not torch.can_cast(torch.tensor(numbers).dtype, DTYPE):  # nobody wants token 3 for 3.7
+        raise ValueError
+    x = torch.tensor(numbers, dtype=DTYPE)
     if x.shape != SHAPE or not torch.isfinite(x).all():
         raise ValueError
     return x
@@ -237,7 +258,6 @@ async def lifespan(app):
 
 def ended(running):
     if not running.cancelled():
-        log = logging.getLogger("uvicorn.error")
         log.error("the service has ended", exc_info=running.exception())
 
 

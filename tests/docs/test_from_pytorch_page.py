@@ -578,8 +578,10 @@ async def test_what_fails_is_told_to_its_own_batch(service: Any) -> None:
         )
         with pytest.raises(ValueError, match=r"is \(\(40000,\).*32.*, not \(\(3,\).*64.*"):
             await serving(np.zeros(3))
-    assert [str(error) for error in told[:2]] == ["not today"] * 2
-    assert [float(y[0]) for y in told[2:]] == [4.0, 6.0]
+    failed = [isinstance(each, RuntimeError) and str(each) == "not today" for each in told]
+    assert failed in ([True, True, False, False], [False, False, True, True])  # of two threads
+    for number, each in enumerate(told):
+        assert failed[number] or float(each[0]) == 2.0 * number
 
 
 async def test_what_a_failed_batch_still_copies_is_waited_for(service: Any) -> None:
@@ -682,7 +684,8 @@ async def test_a_fault_of_the_gpu_ends_the_service(service: Any, names: dict[str
         asked = [asyncio.ensure_future(serving(request(number))) for number in range(9)]
         told = await asyncio.gather(*asked, return_exceptions=True)
         await asyncio.wait([task])
-    assert isinstance(told[0], agt.DeviceError)
+    # Of two threads, either may be the first.
+    assert any(isinstance(told[number], agt.DeviceError) for number in (0, 2))
     assert isinstance(told[-1], names["Unavailable"])
     assert task.exception() is not None
     assert serving.closed

@@ -20,7 +20,7 @@ WHOLE = {
     "asyncgpu_tutor": 23_800,
     "asyncgpu_course": 11_870,
     "simgpu": 28_250,
-    "tests": 35_850,
+    "tests": 35_855,
     "course": 47_185,
     "tools": 7_840,
     "benchmarks": 9_055,

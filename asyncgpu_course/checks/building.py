@@ -88,9 +88,9 @@ def run_of(
 
 def left_alone(now: Sequence[Any], before: Sequence[Any]) -> None:
     """Refuse to have the caller's arrays, or an earlier result, written to."""
-    complaint = "your operation has changed the numbers in an array of its caller's, or in an "
-    complaint += "earlier result: write to neither, and make a copy if you need one"
-    must(all(map(np.allclose, now, before)), complaint)
+    cause = "your operation has changed the numbers in an array of its caller's, or in an earlier result: "
+    cause += "write to neither, and make a copy if you need one"
+    must(all(map(np.allclose, now, before)), cause)
 
 
 def of_another(answer: _Answer, args: tuple[Any, ...]) -> Any:

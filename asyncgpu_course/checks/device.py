@@ -42,10 +42,10 @@ class Moved:
         total = _bits(parts)
         every = SAMPLE if total.size > 1e6 else 1
         numbers = np.unique(total[::every])
-        complaint = "what came out, or a part of it, is in no copy from memory that a kernel has "
-        complaint += f"written: the host has computed it, or kept it from an earlier call. {_CURE}"
+        cause = "what came out, or a part of it, is in no copy from memory that a kernel has "
+        cause += f"written: the host has computed it, or kept it from an earlier call. {_CURE}"
         came = _sorted([array for up, array in self.copies if not up])
-        must(bool(_among(numbers, came).all()), complaint)
+        must(bool(_among(numbers, came).all()), cause)
         known, down = [np.zeros(1, np.float32), *host_arrays(given)], list[_Array]()
         made, uploads, theirs, back = set[int](), set[bytes](), _sorted(known), None
         whole = {part.tobytes() for part in known}
@@ -59,10 +59,9 @@ class Moved:
                 made |= set(new[~_among(new, back)].tolist())
             (uploads if up and array.tobytes() not in whole else whole).add(array.tobytes())
         copied = any(part.tobytes() in uploads for part in parts)
-        complaint = "the results, or what they are made of, were on the host first, and were "
-        complaint += "copied to the device from there: the host has computed them, or copied them "
-        complaint += f"before their time. {_CURE}"
-        must(2 * len(made) <= len(numbers) and not copied, complaint)
+        cause = "the results, or what they are made of, were on the host first, and were copied to "
+        cause += "the device from there: the host has computed them, or copied them before their "
+        must(2 * len(made) <= len(numbers) and not copied, cause + f"time. {_CURE}")
 
 
 def host_arrays(things: object) -> list[_Array]:

@@ -24,9 +24,9 @@ _PLACE = re.compile(r"\(line (?P<at>\d+) of the kernel\)|kernel\.cu:(?P<line>\d+
 
 def all_lanes(steps: Sequence[CodeStep]) -> None:
     """The lanes of a warp are named, and not asked for."""
-    complaint = "`__activemask()`, or `coalesced_threads()`, names the lanes that happen to be "
-    complaint += "here, and a GPU may have split the warp: name all 32 by `0xffffffff`"
-    must(all(step.name != "__activemask" for step in steps), complaint)
+    cause = "`__activemask()`, or `coalesced_threads()`, names the lanes that happen to be here, and a GPU "
+    cause += "may have split the warp: name all 32 by `0xffffffff`"
+    must(all(step.name != "__activemask" for step in steps), cause)
 
 
 @contextmanager
@@ -61,16 +61,19 @@ def own_lines(mine: object, before: str = "", after: str = "") -> Generator[None
 
 
 def left_by(
-    name: str, mine: object, files: Sequence[str], args: Any, places: Sequence[int], *shape: int
+    name: str,
+    mine: object,
+    files: Sequence[str],
+    args: Any,
+    places: Sequence[int],
+    grid: int,
+    block: int,
 ) -> tuple[CheckedArray, ...]:
-    """Return what a kernel `trial` leaves in these arrays, with the answer between two files of `cuda`.
-
-    The shape is that of the launch: how many blocks, of how many threads.
-    """
+    """Return what a kernel `trial` leaves in these arrays, with the answer between two files of `cuda`."""
     size = str(np.size(args[0]))
     texts = [cuda(file).replace("COUNT", size) if file else "" for file in files]
     with trial(name, mine, *texts) as kernel:
-        return left_in(places, kernel, args, grid=shape[0], block=shape[1])
+        return left_in(places, kernel, args, grid=grid, block=block)
 
 
 @contextmanager
@@ -95,8 +98,8 @@ def keeps_waiting(mine: str, before: str, *args: Any, block: int = 1) -> None:
 
     with case("an answer that does not come"), own_lines(mine, before):
         kernel = call(agt.Kernel, before + mine)
-        complaint = "the kernel ends after fewer than 100,000 looks: "
-        must(stays(lambda: call(main)), complaint + "a host takes its time, and `block_on` waits")
+        cause = "the kernel ends after fewer than 100,000 looks: "
+        must(stays(lambda: call(main)), cause + "a host takes its time, and `block_on` waits")
 
 
 def stays(run: Callable[[], object]) -> bool:

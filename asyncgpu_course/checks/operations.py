@@ -83,8 +83,8 @@ def job(us: float) -> Any:
 
 def operation(name: str, given: Any) -> Any:
     """An argument of the function of this name, which an answer has to call with an operation."""
-    complaint = f"`{name}` takes an operation, and your function called it with "
-    must(isinstance(given, agt.DeviceOp), complaint + f"{type(given).__name__}")
+    cause = f"`{name}` takes an operation, and your function called it with {type(given).__name__}"
+    must(isinstance(given, agt.DeviceOp), cause)
     return given
 
 
@@ -171,6 +171,6 @@ def beside_host(
         return took
 
     yield call(main)
-    complaint = f"of {packets} packets {left} can be had in the end: who still holds one? It is "
-    complaint += "given back when its answer was read, and left when nobody wants the answer any "
-    must(left == packets or not all_back, complaint + "more")
+    cause = f"of {packets} packets {left} can be had in the end: who still holds one? It is given back when "
+    cause += "its answer was read, and left when nobody wants the answer any more"
+    must(left == packets or not all_back, cause)

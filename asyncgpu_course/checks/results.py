@@ -75,13 +75,11 @@ def one_writer(
         if step.write and step.array == output:
             pairs |= {*zip(step.threads.tolist(), step.elements.tolist(), strict=True)}
     found, wrote = Counter(thread for thread, _ in pairs).most_common(1)[0]
-    complaint = f"the numbers are right, but thread {found} of the grid writes {wrote} elements: "
-    complaint += "let each thread write only its own, so that all work at once"
-    must(wrote <= (most or wrote), complaint)
+    cause = f"the numbers are right, but thread {found} of the grid writes {wrote} elements: let each thread "
+    must(wrote <= (most or wrote), cause + "write only its own, so that all work at once")
     found, wrote = Counter(element for _, element in pairs).most_common(1)[0]
-    complaint = f"the numbers are right, but {wrote} threads write element {found}, "
-    complaint += "and one is enough: let a thread that has no element of its own write nothing"
-    must(wrote == 1, complaint)
+    cause = f"the numbers are right, but {wrote} threads write element {found}, and one is enough: let a "
+    must(wrote == 1, cause + "thread that has no element of its own write nothing")
 
 
 def left_in(
@@ -108,6 +106,13 @@ def looked_at(
     with agt.microscope() as seen:
         (got,) = left_in([arrays], kernel, [*args, out], **launch)
     return got, seen[kernel.name]
+
+
+def report_on(kernel: agt.Kernel, args: Sequence[Any], right: CheckedArray, **launch: Any) -> Any:
+    """The microscope's report on a kernel, which leaves the right numbers in its last argument."""
+    got, report = looked_at(kernel, args, right.shape, **launch)
+    equal(got, right)
+    return report
 
 
 def accesses_of(
@@ -149,10 +154,9 @@ def equal(got: object, expected: CheckedArray) -> None:
         cause += "be zero: add up in a variable of your own, and write that"
         added = abs(array[index] - UNWRITTEN - expected[index]) < ROUNDING  # it may be nan
         must(not added, cause)
-        complaint = f"element {place} of the result was not there yet: wait for the device before "
-        complaint += "you hand it over or read it, since neither the `buffer` of a handle nor an "
-        complaint += "`out` waits for anybody"
-        must(array[index].tobytes() != STALE * array.itemsize, complaint)
+        cause = f"element {place} of the result was not there yet: wait for the device before you hand it "
+        cause += "over or read it, since neither the `buffer` of a handle nor an `out` waits for "
+        must(array[index].tobytes() != STALE * array.itemsize, cause + "anybody")
         shown = "" if whole else ".6g"
         held = expected.astype(np.float32) if array.dtype == np.float32 and not whole else expected
         mine, right = format(array[index], shown), format(held[index], shown)
@@ -174,8 +178,8 @@ def is_number(thing: object, *, whole: bool = False) -> bool:
 
 def a_number(got: object, what: str, *, whole: bool = False) -> None:
     """A number came out; `what` says of what, such as ``"a number of streams"``."""
-    complaint = "should be an `int`" if whole else "should come out"
-    must(is_number(got, whole=whole), f"{what} {complaint}, and not {brief(got)}")
+    cause = "should be an `int`" if whole else "should come out"
+    must(is_number(got, whole=whole), f"{what} {cause}, and not {brief(got)}")
 
 
 def of_dtype(array: Any, dtype: object) -> None:
@@ -194,8 +198,8 @@ def tuple_of(found: object, number: int, should: str, *more: type[Sequence[Any]]
 
 def listed(answer: str, results: object, number: int) -> Sequence[Any]:
     """The list or tuple that the answer of this name returned, with one thing for each operation."""
-    complaint = f"`{answer}` should return a list of {number}, one for each in order, and returned "
-    return tuple_of(results, number, complaint, list)
+    cause = f"`{answer}` should return a list of {number}, one for each in order, and returned "
+    return tuple_of(results, number, cause, list)
 
 
 def in_order(

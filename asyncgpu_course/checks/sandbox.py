@@ -126,8 +126,8 @@ def call(function: Callable[..., Any], *args: Any) -> Any:
     A coroutine is run to its end, in an event loop of its own. Lists are copies, as the caller needs its own.
     """
     if not callable(function):
-        complaint = f"a function is wanted here, and this is {brief(function)}: write it "
-        raise Rejected(complaint + "with `def`, and hand it over without calling it")
+        cause = f"a function is wanted here, and this is {brief(function)}: write it "
+        raise Rejected(cause + "with `def`, and hand it over without calling it")
     given = [cast(Any, arg).copy() if isinstance(arg, list) else arg for arg in args]
     with told(), left_whole(*given, *(arg.spans for arg in given if isinstance(arg, agt.Trace))):
         result = function(*given)
@@ -147,20 +147,19 @@ def left_whole(*args: Any) -> Generator[None]:
     """Refuse to have a list among these arguments sorted, or things taken out, or a dictionary changed."""
     given = [(cast(Any, a), cast(Any, a).copy()) for a in args if isinstance(a, list | dict)]
     yield
-    complaint = "your function changes its caller's dict: look things up in it, "
-    complaint += "and leave it as it is"
-    must(all(isinstance(arg, list) or arg.keys() == was.keys() for arg, was in given), complaint)
-    complaint = "your function takes things out of its caller's list: go through it with a `for` "
-    must(all(len(arg) >= len(was) for arg, was in given), complaint + "instead")
-    complaint = "your function puts its caller's list into another order: `sorted` makes a new one "
+    cause = "your function changes its caller's dict: look things up in it, and leave it as it is"
+    must(all(isinstance(arg, list) or arg.keys() == was.keys() for arg, was in given), cause)
+    cause = "your function takes things out of its caller's list: go through it with a `for` "
+    must(all(len(arg) >= len(was) for arg, was in given), cause + "instead")
+    cause = "your function puts its caller's list into another order: `sorted` makes a new one "
     ids = [([*map(id, arg)], [*map(id, was)]) for arg, was in given]
-    must(all(now == before or {*now} != {*before} for now, before in ids), complaint + "instead")
+    must(all(now == before or {*now} != {*before} for now, before in ids), cause + "instead")
 
 
 def _nap(sleep: Callable[[float], None], home: int, seconds: float) -> None:
     """Sleep, unless in a task of that thread's: the virtual clock would not notice that it blocks."""
-    complaint = "`time.sleep` blocks the event loop, and with it every other task"
-    must(threading.get_ident() != home or asyncio.current_task() is None, complaint)
+    cause = "`time.sleep` blocks the event loop, and with it every other task"
+    must(threading.get_ident() != home or asyncio.current_task() is None, cause)
     sleep(seconds)
 
 

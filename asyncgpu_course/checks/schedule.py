@@ -39,8 +39,8 @@ def lazy(building: agt.Trace) -> None:
 def launches(trace: agt.Trace, name: str, times: int) -> None:
     """Exactly `times` pieces of work of the device, or of the host, have this name."""
     found = [span for span in trace.find(name) if span.on_device or span.kind == "work"]
-    complaint = COMPLAINTS.get(times, f"should {{}} {count(times, 'time')}").format("run")
-    must(len(found) == times, f"`{name}` ran {count(len(found), 'time')}, and {complaint}", *found)
+    cause = COMPLAINTS.get(times, f"should {{}} {count(times, 'time')}").format("run")
+    must(len(found) == times, f"`{name}` ran {count(len(found), 'time')}, and {cause}", *found)
 
 
 def each_once(trace: agt.Trace, *names: str) -> None:
@@ -57,8 +57,8 @@ def driver_calls(trace: agt.Trace, what: str) -> int:
 def captures(trace: agt.Trace, most: int, why: str) -> None:
     """Operations were captured `most` times at most."""
     found = driver_calls(trace, "instantiate ")
-    cause = f"an operation was captured {count(found, 'time')}, and {count(most, 'time')} is enough"
-    must(found <= most, f"{cause}: {why}")
+    cause = f"an operation was captured {count(found, 'time')}, and {count(most, 'time')} is enough: {why}"
+    must(found <= most, cause)
 
 
 def one_stream(trace: agt.Trace) -> None:
@@ -82,8 +82,8 @@ def only_on(trace: agt.Trace, *given: agt.types.Stream) -> None:
     """All work of the device was on the streams that the answer was given."""
     numbers = {stream.number for stream in given}
     for span in trace.device_spans:
-        complaint = f"work was put on {lane_of(trace, span)}, which isn't one of the streams that "
-        must(span.stream in numbers, complaint + "you were given", span)
+        cause = f"work was put on {lane_of(trace, span)}, which isn't one of the streams that you were given"
+        must(span.stream in numbers, cause, span)
 
 
 def ordered(trace: agt.Trace, *names: str) -> None:
@@ -171,8 +171,8 @@ def below(goal: float, trace: agt.Trace, hint: str = "") -> float:
 def waits(trace: agt.Trace, most: int, why: str) -> None:
     """The host waited `most` times at most."""
     found = [span for span in _waits(trace) if ASIDE not in span.detail]
-    complaint = COMPLAINTS.get(most, f"should {{}} {count(most, 'time')}").format("wait")
-    waited = f"the host waited {count(len(found), 'time')}, and {complaint}"
+    cause = COMPLAINTS.get(most, f"should {{}} {count(most, 'time')}").format("wait")
+    waited = f"the host waited {count(len(found), 'time')}, and {cause}"
     must(len(found) <= most, f"{waited}: {why}", *found[: most + 1])
 
 
@@ -185,6 +185,12 @@ def went_on(trace: agt.Trace, returned: float, why: str, name: str = "") -> None
     """Python came back before `name`, or all, was done: it did not wait in a loop of its own, either."""
     last = _first(trace, name) if name else max(trace.device_spans, key=lambda span: span.end)
     must(returned < last.end, f"Python came back only when `{last.name}` was done: {why}", last)
+
+
+def is_done(run: Observed, name: str, cure: str = "") -> None:
+    """The device had done all of its work when the answer of this name returned."""
+    last = max(run.trace.device_spans, key=lambda span: span.end)
+    must(last.end <= run.returned, f"`{name}` returned before the device was done{cure}", last)
 
 
 def never_blocks(trace: agt.Trace) -> None:

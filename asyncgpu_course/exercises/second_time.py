@@ -41,8 +41,8 @@ def ask_again(exercise: Exercise, answer: Callable[..., Any], model: object) -> 
             while one is not None and not came_out:
                 came_out = isinstance(one, agt.DeviceError)
                 one = getattr(one, "exceptions", (one.__cause__ or one.__context__,))[0]
-        complaint = f"when {happens}, the error doesn't come out of your function, and its caller "
-        must(came_out, complaint + "takes what comes instead for a result: let errors through")
+        cause = f"when {happens}, the error doesn't come out of your function, and its caller "
+        must(came_out, cause + "takes what comes instead for a result: let errors through")
 
 
 def _pieces(

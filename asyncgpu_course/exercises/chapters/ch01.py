@@ -29,10 +29,10 @@ def _grid(mine: Any, model: Any, threads: int, n: int) -> None:
     """There are enough blocks, and none too many."""
     got, right = call(mine, n, threads), model(n, threads)
     results.a_number(got, "a number of blocks", whole=True)
-    complaint = f"that's only {count(got * threads, 'thread')} in {count(got, 'block')} for "
-    must(got >= right, complaint + f"{count(n, 'element')}")
-    complaint = f"that's {count(got, 'block')}, and {got - right} of them would have nothing to do"
-    must(got <= right, complaint)
+    cause = f"that's only {count(got * threads, 'thread')} in {count(got, 'block')} for {count(n, 'element')}"
+    must(got >= right, cause)
+    cause = f"that's {count(got, 'block')}, and {got - right} of them would have nothing to do"
+    must(got <= right, cause)
 
 
 GRIDS = list(product((1, 32, 100, 128, 256, 1024), [*range(1, 600), 2**24 + 1, 0]))
@@ -146,8 +146,8 @@ def _one_wait(mine: Any, model: Any, seed: int, m: int, n: int) -> None:
     with run_of("forward", mine, model, a, x, cure=_CURE)() as run:
         equal(run.result, right)
         ran = [s.name for s in run.trace.device_spans if s.kind in ("h2d", "d2h", "kernel")]
-        complaint = f"this ran on the device: {', '.join(ran)}. Two copies there, two kernels and "
-        must(len(ran) <= 5, complaint + "one copy back are enough")
+        cause = f"this ran on the device: {', '.join(ran)}. Two copies there, two kernels and "
+        must(len(ran) <= 5, cause + "one copy back are enough")
 
 
 def _meanwhile(answer: Callable[..., Any], seed: int, n: int, us: float) -> Observed:
@@ -161,10 +161,10 @@ def _meanwhile(answer: Callable[..., Any], seed: int, n: int, us: float) -> Obse
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", agt.errors.PageableCopyWarning)
         run = observe(lambda: np.asarray(call(answer, positive, job(us))))
-    complaint = "you used a stream from an earlier cell, which belongs to the notebook's device: "
-    complaint += "this check has a device of its own, so make your streams inside the function, "
+    cause = "you used a stream from an earlier cell, which belongs to the notebook's device: "
+    cause += "this check has a device of its own, so make your streams inside the function, "
     end = max((span.end for span in run.trace.device_spans), default=0.0)
-    must(device.now() - begun >= end, complaint + "with `agt.create_stream()`")
+    must(device.now() - begun >= end, cause + "with `agt.create_stream()`")
     return run
 
 

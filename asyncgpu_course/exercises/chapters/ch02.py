@@ -31,8 +31,8 @@ def _zeros(n: int, name: str) -> agt.DeviceArray:
 
 def _read(handle: object, what: str) -> CheckedArray:
     """The array that `async_on` has returned a handle of; the device is done by now."""
-    complaint = f"{what} should come back as `async_on` gives it, "
-    must(isinstance(handle, agt.types.HostArray), complaint + f"and not as {type(handle).__name__}")
+    cause = f"{what} should come back as `async_on` gives it, and not as {type(handle).__name__}"
+    must(isinstance(handle, agt.types.HostArray), cause)
     return cast(agt.types.HostArray, handle).numpy()
 
 
@@ -98,8 +98,8 @@ def _joined(found: Fork, number: int, n: int) -> None:
     if n == LONG:
         schedule.went_on(run.trace, run.returned, NO_WAIT, "prepare")
     call(agt.synchronize)
-    complaint = "`fork_join` should return whatever `async_on` returns for `combine`, and returned "
-    for i, part in enumerate(tuple_of(run.result, number + 1, complaint)):
+    cause = "`fork_join` should return whatever `async_on` returns for `combine`, and returned "
+    for i, part in enumerate(tuple_of(run.result, number + 1, cause)):
         equal(_read(part, f"result {i}"), filled(n, i + 1))
 
 
@@ -138,9 +138,8 @@ def _fewest(found: Two, _lengths: object) -> None:
     for pair in FREE:
         schedule.unordered(run.trace, *pair)
     used = len(run.trace.find("wait_event"))
-    complaint = f"everything is in order, with {count(used, 'call')} of `wait_event`, "
-    complaint += f"and {FEWEST} are enough: which needs are met already because of the others?"
-    must(used <= FEWEST, complaint)
+    cause = f"everything is in order, with {count(used, 'call')} of `wait_event`, and {FEWEST} are enough: "
+    must(used <= FEWEST, cause + "which needs are met already because of the others?")
     schedule.went_on(run.trace, run.returned, NO_WAIT, "a")
 
 

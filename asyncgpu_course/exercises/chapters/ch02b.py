@@ -38,20 +38,20 @@ def _refill(answer: Any, number: int, size: int) -> Upload:
 
     with moved() as numbers:
         run = observe(answer, fill, number, buffers, stream)
-    complaint = f"`fill` was called for the chunks {filled_with}, and each of {number} should "
-    must(sorted(filled_with) == list(range(number)), complaint + "arrive once")
+    cause = f"`fill` was called for the chunks {filled_with}, and each of {number} should "
+    must(sorted(filled_with) == list(range(number)), cause + "arrive once")
     schedule.only_on(run.trace, stream)
     ours = (any(np.may_share_memory(x, buffer) for buffer in buffers) for x in numbers.sources)
-    complaint = "a chunk was uploaded from another array than the two buffers: "
-    must(all(ours), complaint + "upload the one that you filled")
+    cause = "a chunk was uploaded from another array than the two buffers: upload the one that you filled"
+    must(all(ours), cause)
     return run, all(span.end <= run.returned for span in run.trace.device_spans)
 
 
 def _uploaded(found: Upload, number: int, size: int) -> None:
     """All is copied when the function returns, and the copies are right."""
     run, done = found
-    complaint = "`upload_all` returned while the last copy was still on its way: its caller may "
-    must(done, complaint + "use the buffers again", *run.trace.find("h2d")[-1:])
+    cause = "`upload_all` returned while the last copy was still on its way: its caller may "
+    must(done, cause + "use the buffers again", *run.trace.find("h2d")[-1:])
     arrays = listed("upload_all", run.result, number)
     ours = all(isinstance(x, agt.DeviceArray) and x.mode != "borrowed" for x in arrays)
     must(ours, f"`upload_all` should return the {number} device arrays themselves, in a list")
@@ -102,27 +102,27 @@ def _chunked(found: Pipeline, number: int, *_sizes: int) -> None:
     trace, given = found[0].trace, found[1]
     schedule.launches(trace, "h2d", number + 1)
     pageable = [span for span in trace.find("h2d") if "pageable" in span.detail][:1]
-    complaint = "a chunk was uploaded from a copy in pageable memory: "
-    must(not pageable, complaint + "the chunks are pinned, so hand over the chunk", *pageable)
+    cause = "a chunk was uploaded from a copy in pageable memory: "
+    must(not pageable, cause + "the chunks are pinned, so hand over the chunk", *pageable)
     early = [span for span in trace if span.kind == "wait"][:1]
-    complaint = "the host waited before all the chunks were in a queue: let the streams wait for "
-    complaint += "the table, by an event, and wait yourself at the end"
-    must(not early or early[0].start >= trace.find("launch weigh")[-1].start, complaint, *early)
+    cause = "the host waited before all the chunks were in a queue: let the streams wait for the table, by "
+    cause += "an event, and wait yourself at the end"
+    must(not early or early[0].start >= trace.find("launch weigh")[-1].start, cause, *early)
     schedule.only_on(trace, *given)
     for before, after in pairwise(trace.find("weigh")):
-        complaint = f"a chunk on {lane_of(trace, after)} has to wait for the one before it, on "
-        complaint += f"{lane_of(trace, before)}: deal the chunks out in turn, and let each stream "
-        complaint += "wait for the table and for nothing else"
+        cause = f"a chunk on {lane_of(trace, after)} has to wait for the one before it, on "
+        cause += f"{lane_of(trace, before)}: deal the chunks out in turn, and let each stream "
+        cause += "wait for the table and for nothing else"
         free = before.stream == after.stream or not happens_before(trace, before, after)
-        must(free, complaint, before, after)
+        must(free, cause, before, after)
     back, every = schedule.results(trace, [x.size for x in found[2]]), min(number, len(given))
     lanes = {stream.number: i for i, stream in enumerate(given)}
     turns = [lanes[span.stream or 0] for span in back]
-    complaint = f"the chunks went to `streams` {turns}: deal them out to all {len(given)} in turn"
-    must(len(set(turns[:every])) == every and turns[every:] == turns[:-every], complaint)
+    cause = f"the chunks went to `streams` {turns}: deal them out to all {len(given)} in turn"
+    must(len(set(turns[:every])) == every and turns[every:] == turns[:-every], cause)
     for span in trace.find("weigh"):
-        complaint = "only the host's wait makes sure that the table is there: let each stream wait "
-        must(happens_before(trace, trace.find("h2d")[0], span), complaint + "for it", span)
+        cause = "only the host's wait makes sure that the table is there: let each stream wait "
+        must(happens_before(trace, trace.find("h2d")[0], span), cause + "for it", span)
     _chunks_in_order(found)
 
 
@@ -144,8 +144,8 @@ def _there_and_back(answer: Any, readings: int) -> Observed:
 
     def joined() -> Any:
         parts = call(answer, process, data)  # which may be a coroutine
-        complaint = "`there_and_back` should return the results of all pieces, in a list"
-        must(isinstance(parts, list | tuple), complaint)
+        cause = "`there_and_back` should return the results of all pieces, in a list"
+        must(isinstance(parts, list | tuple), cause)
         return np.concatenate([np.asarray(part) for part in cast(Sequence[Any], parts)])
 
     with moved() as numbers:

@@ -35,9 +35,8 @@ def check_softmax(mine: Any, _model: Any) -> None:
     results.one_writer(kernel, [20, noise(1, 20)], (20,), (8,))
     n = 256
     asked = _counts(kernel, [n, noise(1, n)], (n,), (WARP,)).global_store_requests
-    complaint = f"{n} outputs took {asked} stores of a warp of {WARP} threads, and {n // WARP} are "
-    complaint += "enough"
-    must(asked <= n // WARP, f"{complaint}: let each thread write one output, its own")
+    cause = f"{n} outputs took {asked} stores of a warp of {WARP} threads, and {n // WARP} are "
+    must(asked <= n // WARP, cause + "enough: let each thread write one output, its own")
 
 
 def _counts(kernel: agt.Kernel, *launch: Any) -> Any:
@@ -60,10 +59,9 @@ def check_tiled(mine: Any, _model: Any) -> None:
     asked = _counts(kernel, [n, n, n, ones, ones], (n, n), block).global_load_requests
     args = [n, n, n, 1.0, ones, ones, 0.0]
     naive = _counts(agt.sgemm_naive, args, (n, n), block).global_load_requests
-    complaint = f"at {n} x {n} the warps ask global memory {asked:,} times, where the naive kernel "
-    complaint += f"does {naive:,} "
-    cure = f"times and a {TILE}th of that is enough: load every element of both tiles once, by one thread, "
-    must(asked <= naive / TILE * 1.1, complaint + cure + "and then read it from shared memory")
+    cause = f"at {n} x {n} the warps ask global memory {asked:,} times, where the naive kernel "
+    cause += f"does {naive:,} times and a {TILE}th of that is enough: load every element of both tiles once, "
+    must(asked <= naive / TILE * 1.1, cause + "by one thread, and then read it from shared memory")
 
 
 CHAPTER_02C = (

@@ -32,8 +32,8 @@ def _by_hand() -> Generator[None]:
     """Reject an answer if one of the course's own leaf operations runs in the block, whatever calls it."""
 
     def ready_made(op: agt.DeviceOp[Any], _: object) -> None:
-        complaint = f"the course's own `{op.label}` did the work: build one by hand, with "
-        raise Rejected(complaint + "`agt.with_context` and the verbs of the `context`")
+        cause = f"the course's own `{op.label}` did the work: build one by hand, with "
+        raise Rejected(cause + "`agt.with_context` and the verbs of the `context`")
 
     with patch.object(Download, "_enqueue", ready_made), patch.object(Make, "_enqueue", ready_made):
         yield
@@ -42,12 +42,12 @@ def _by_hand() -> Generator[None]:
 def _contents(results: list[Any]) -> list[CheckedArray]:
     """Return what the device arrays hold that several runs of an operation gave."""
     for result in results:
-        complaint = f"an array on the device should come out, and not {type(result).__name__}"
-        must(isinstance(result, agt.DeviceArray), complaint)
-        complaint = f"the array that comes out is {result.mode}: "
-        must(result.mode == "owned", complaint + "pass on the very handle that `empty` gave you")
-    complaint = "two runs of the operation gave the same array: make a new one in each run, inside "
-    must(len({id(result.memory) for result in results}) == len(results), complaint + "`enqueue`")
+        cause = f"an array on the device should come out, and not {type(result).__name__}"
+        must(isinstance(result, agt.DeviceArray), cause)
+        cause = f"the array that comes out is {result.mode}: pass on the very handle that `empty` gave you"
+        must(result.mode == "owned", cause)
+    cause = "two runs of the operation gave the same array: make a new one in each run, inside `enqueue`"
+    must(len({id(result.memory) for result in results}) == len(results), cause)
     return [agt.d2h(result).sync() for result in results]
 
 
@@ -121,13 +121,13 @@ def _download(mine: Any, model: Any, shape: tuple[int, ...], dtype: str) -> None
 def _twice(mine: Any, model: Any, seed: int, n: int) -> None:
     """Each run of one operation uploads what the array holds by then, and computes anew."""
     x = agt.pin(noise(seed, n))
-    complaint, old = "these are the numbers that `x` held when the operation was built", np.sort(x)
+    cause, old = "these are the numbers that `x` held when the operation was built", np.sort(x)
     run_it, found = run_of("ascending", mine, model, x), list[tuple[Any, CheckedArray]]()
     for number in range(1, 12):
         x[:] = noise(seed + 10 * number, n)
         with case(f"run {number} of one operation"), run_it("h2d", "relu") as run:
             found.append((run.result, np.maximum(np.sort(x), 0)))
-            must(not np.array_equal(run.result, np.maximum(old, 0)), complaint)
+            must(not np.array_equal(run.result, np.maximum(old, 0)), cause)
             equal(*found[-1])
     with case("the result of run 1, looked at after the others"):
         equal(*found[0])
@@ -185,16 +185,16 @@ def _which_way(found: WayToRun, *_sizes: float) -> None:
     schedule.overlapping(run.trace, JOB, "start both, do the job, and only then wait")
     job = run.trace.find(JOB)[0]
     late = [span for span in run.trace.find("enqueue d2h") if span.start > job.start]
-    complaint = "`fetch` was handed over only after the job, and the device had nothing to do when "
-    must(not late, complaint + "`load` was done", job, *late[:1])
+    cause = "`fetch` was handed over only after the job, and the device had nothing to do when "
+    must(not late, cause + "`load` was done", job, *late[:1])
     early = [span for span in run.trace if span.kind == "wait" and span.start < job.start]
     must(not early, "Python waited before the job: do the job meanwhile", *early[:1], job)
     schedule.waits(run.trace, 1, "the stream keeps `fetch` behind `load`, so wait once, at the end")
     _complete(found)
-    complaint = "the host was busy until the device was done, asking again and again, or with a "
     end = max(span.end for span in run.trace.device_spans)
     slept = any(span.kind == "wait" and span.start < end for span in run.trace)
-    must(slept, complaint + "pause: wait once, by `synchronize` or a `sync`")
+    cause = "the host was busy until the device was done, asking again and again, or with a "
+    must(slept, cause + "pause: wait once, by `synchronize` or a `sync`")
 
 
 def _complete(found: WayToRun, *_sizes: float) -> None:

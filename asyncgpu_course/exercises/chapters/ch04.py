@@ -58,10 +58,10 @@ def _loop(mine: Any, model: Any, seed: int, n: int, factors: list[float]) -> Non
     right = [factor * x for factor in factors]
     with run_of("all_scaled", mine, model, x, factors, scaled)() as run:
         results = several_uploads(run.result, len(factors), "results")
-        complaint = f"all were scaled by {factors[-1]}, the last factor: the functions in your "
-        complaint += "loop look its variable up when they are called, and by then the loop is over"
+        cause = f"all were scaled by {factors[-1]}, the last factor: the functions in your "
+        cause += "loop look its variable up when they are called, and by then the loop is over"
         alike = all(np.array_equal(result, right[-1]) for result in results)
-        must(len(factors) == 1 or not alike, complaint)
+        must(len(factors) == 1 or not alike, cause)
         each_equal(results, right, "factor")
         schedule.launches(run.trace, "scale", len(factors))
 
@@ -119,8 +119,8 @@ def _diamond(mine: Any, model: Any, seed: int, n: int) -> None:
     with run_of("diamond", mine, model, agt.h2d(x), *parts)(*once) as run:
         (left,), (right,) = run.trace.find("left"), run.trace.find("right")
         lane = lane_of(run.trace, left)
-        complaint = f"`left` and `right` both ran on {lane}: give each one of its own"
-        must(left.stream != right.stream, complaint, left, right)
+        cause = f"`left` and `right` both ran on {lane}: give each one of its own"
+        must(left.stream != right.stream, cause, left, right)
         schedule.unordered(run.trace, "left", "right")
         equal(run.result, x.sum(axis=1))
 

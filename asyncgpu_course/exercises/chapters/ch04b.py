@@ -32,9 +32,9 @@ def _halves(mine: Any, model: Any, seed: int, n: int) -> None:
         return lambda op: saxpy(n, a, operation(name, op), out).output().to_host()
 
     source = agt.zip(agt.h2d(x), agt.h2d(y)).map(tuple)
-    complaint = "`f` and `g` got the same array: the first one is for `f`, and the second for `g`"
+    cause = "`f` and `g` got the same array: the first one is for `f`, and the second for `g`"
     run_it = run_of("halves", mine, model, source, way(2.0), way(3.0))
-    with about("went to an earlier run", complaint), run_it() as run:
+    with about("went to an earlier run", cause), run_it() as run:
         schedule.launches(run.trace, "h2d", 2)
         results = ch04.several_uploads(run.result, 2, "results")
         for got, right in zip(results, (2 * x, 3 * y), strict=True):
@@ -64,19 +64,19 @@ def _orders(mine: Any, model: Any, seed: int, n: int) -> None:
     with compared(building.trace, expected.trace):
         schedule.lazy(building.trace)
     theirs = given[1]
-    complaint = f"`v` was moved {theirs.gone}, and its owner still needs it: lend it out instead"
-    must(not theirs.moved, complaint)
+    cause = f"`v` was moved {theirs.gone}, and its owner still needs it: lend it out instead"
+    must(not theirs.moved, cause)
     ops = listed("orders", building.result, 5)
-    complaint = f"`orders` should return operations, and the first is a {type(ops[0]).__name__}: "
-    must(all(isinstance(op, agt.DeviceOp) for op in ops), complaint + "its caller runs them")
+    cause = f"`orders` should return operations, and the first is a {type(ops[0]).__name__}: "
+    must(all(isinstance(op, agt.DeviceOp) for op in ops), cause + "its caller runs them")
     run = _carried_out(ops)
-    complaint = "`v` was lent to an operation that writes, so its owner finds other numbers in it. It needs "
-    with about("", complaint + "a copy of its own"), case("`v`, looked at afterwards"):
+    cause = "`v` was lent to an operation that writes, so its owner finds other numbers in it. It needs "
+    with about("", cause + "a copy of its own"), case("`v`, looked at afterwards"):
         equal(agt.d2h(theirs.borrow()).sync(), v)
-    complaint = "{}. Copy only what somebody writes to while somebody else needs the old numbers"
+    cause = "{}. Copy only what somebody writes to while somebody else needs the old numbers"
     with compared(run.trace, expected.trace):
         schedule.launches(run.trace, agt.matvec_naive.name, 3)
-        with about("`d2d` ran", complaint):
+        with about("`d2d` ran", cause):
             schedule.launches(run.trace, "d2d", 1)
     each_equal(run.result, [m.sum(1), 2 * m.sum(1), m @ v, 2 * v, 2 * draft], "order")
 
@@ -111,10 +111,10 @@ def check_cooled(mine: Any, model: Any) -> float:
     for n, rounds in ((1000, 3), (100_000, 20)):
         x, words = ch04.random(n, n), f"{n} points and {rounds} steps"
         with case(words), run_of("cooled", mine, model, x, step, rounds)() as run:
-            complaint = "the rod is as after one step: each step read the same array again, "
-            complaint += "so swap the pair"
+            cause = "the rod is as after one step: each step read the same array again, "
+            cause += "so swap the pair"
             alike = getattr(run.result, "shape", None) == x.shape
-            must(not (alike and np.allclose(run.result, _heated(x, 1), 1e-4, 1e-5)), complaint)
+            must(not (alike and np.allclose(run.result, _heated(x, 1), 1e-4, 1e-5)), cause)
             equal(run.result, _heated(x, rounds))
             schedule.launches(run.trace, "heat", rounds)
             took = schedule.below(COOLED_US, run.trace)

@@ -32,11 +32,11 @@ def _walks(steps: Sequence[int]) -> list[agt.DeviceOp[Any]]:
 
 
 def _policy(answer: Callable[..., Any], name: str, *args: Any) -> agt.SchedulingPolicy:
-    complaint = f"this is a policy, made from your class: hand over `{name}` itself, "
-    must(not isinstance(answer, agt.SchedulingPolicy), complaint + "without calling it")
+    cause = f"this is a policy, made from your class: hand over `{name}` itself, without calling it"
+    must(not isinstance(answer, agt.SchedulingPolicy), cause)
     policy = call(answer, *args)
-    complaint = f"`{name}` should be a subclass of `agt.SchedulingPolicy`"
-    must(isinstance(policy, agt.SchedulingPolicy), complaint)
+    cause = f"`{name}` should be a subclass of `agt.SchedulingPolicy`"
+    must(isinstance(policy, agt.SchedulingPolicy), cause)
     return policy
 
 
@@ -48,8 +48,8 @@ def _at_home(answer: Callable[..., Any], name: str, *args: Any) -> None:
     if hasattr(policy, "expect"):
         call(cast(Any, policy).expect, 1e6)
     stream = call(policy.next_stream)
-    complaint = "of a policy for another device than the current one, the stream isn't on that "
-    must(stream.device is home, complaint + "device: make it by `self.device.create_stream()`")
+    cause = "of a policy for another device than the current one, the stream isn't on that "
+    must(stream.device is home, cause + "device: make it by `self.device.create_stream()`")
 
 
 def _run_policy(policy: agt.SchedulingPolicy, steps: Sequence[int]) -> agt.Trace:
@@ -71,9 +71,9 @@ def _jobs(trace: agt.Trace) -> list[agt.types.Span]:
 
 
 def _at_most(trace: agt.Trace, size: int) -> None:
-    complaint = f"{count(len(trace.streams), 'stream')} were used, and the pool has {size}"
+    cause = f"{count(len(trace.streams), 'stream')} were used, and the pool has {size}"
     extra = [span for span in _jobs(trace) if span.stream not in trace.streams[:size]]
-    must(len(trace.streams) <= size, complaint, *extra[:1])
+    must(len(trace.streams) <= size, cause, *extra[:1])
 
 
 # ------------------------------------------------------------------ round robin
@@ -83,8 +83,8 @@ def _turns(policy: agt.SchedulingPolicy, number: int) -> agt.Trace:
     busy()
 
     def run_all() -> None:
-        complaint = "the course's own `StreamPoolRoundRobin` picked the stream: write your own"
-        own = patch.object(agt.StreamPoolRoundRobin, "next_stream", side_effect=Rejected(complaint))
+        cause = "the course's own `StreamPoolRoundRobin` picked the stream: write your own"
+        own = patch.object(agt.StreamPoolRoundRobin, "next_stream", side_effect=Rejected(cause))
         with own, agt.using(policy=policy):
             for op in ops:
                 op.sync()
@@ -105,17 +105,17 @@ def _round_robin(mine: Any, model: Any, size: int) -> None:
         for i, job in enumerate(jobs[:size]):
             before = [other for other in jobs[:i] if other.stream == job.stream]
             if before:
-                complaint = f"`{job.name}` went to the stream of `{before[0].name}`, although "
-                raise Rejected(complaint + "there was a stream that had no job yet", before[0], job)
+                cause = f"`{job.name}` went to the stream of `{before[0].name}`, although "
+                raise Rejected(cause + "there was a stream that had no job yet", before[0], job)
         for turn, job in zip(jobs, jobs[size:], strict=False):
-            complaint = f"`{job.name}` did not go to the stream of `{turn.name}`, whose turn it was"
-            must(job.stream == turn.stream, complaint, turn, job)
+            cause = f"`{job.name}` did not go to the stream of `{turn.name}`, whose turn it was"
+            must(job.stream == turn.stream, cause, turn, job)
     pools = [_policy(mine, "RoundRobin", size) for _ in range(2)]
     for pool in pools:
         pool.bind(agt.current_device())
     found = [call(pool.next_stream).number for _ in range(size) for pool in pools]
-    complaint = "two pools share a stream, or a turn: make each stream by `create_stream()`, "
-    must(len(set(found)) == 2 * size, complaint + "and keep it in `self`")
+    cause = "two pools share a stream, or a turn: make each stream by `create_stream()`, "
+    must(len(set(found)) == 2 * size, cause + "and keep it in `self`")
     _at_home(mine, "RoundRobin", size)
 
 
@@ -124,8 +124,8 @@ def _pool_size(mine: Any, model: Any, *sizes: int) -> None:
     """There are enough streams for no job to wait for one, and none that the device has no room for."""
     got, right = call(mine, *sizes), model(*sizes)
     a_number(got, "a number of streams", whole=True)
-    complaint = f"{count(got, 'stream')} won't be enough: "
-    must(got >= right, complaint + "a job would wait for a stream while the device has room")
+    cause = f"{count(got, 'stream')} won't be enough: a job would wait for a stream while the device has room"
+    must(got >= right, cause)
     must(got <= right, f"{count(got, 'stream')} would be more than you can use: {right} will do")
 
 
@@ -153,9 +153,8 @@ def _least_loaded(mine: Any, model: Any, size: int, steps: Sequence[int], _besid
         _at_most(trace, size)
         got, right = _score(trace, size), _score(expected, size)
         last = max(_jobs(trace), key=lambda span: span.end)
-        complaint = f"the score is {got:.2f}, and {right:.2f} is possible: "
-        complaint += f"`{last.name}` ends last, on a stream that had more to do than the others"
-        must(got >= _CLOSE * right, complaint, last)
+        cause = f"the score is {got:.2f}, and {right:.2f} is possible: `{last.name}` ends last, on a stream "
+        must(got >= _CLOSE * right, cause + "that had more to do than the others", last)
     _at_home(mine, "LeastLoaded", size)
 
 
@@ -217,8 +216,8 @@ def _bound(mine: Any, model: Any, _name: str, wall: str, make: Callable[[], Any]
     trace = observe(lambda: [*[op.async_on(stream) for op in ops], stream.synchronize()]).trace
     got, right = call(mine, trace), model(trace)
     a_number(got, "a time in µs")
-    complaint = f"{got:.0f} µs came out, and it should be {right:.0f} µs: in this program, {wall}"
-    must(abs(got - right) <= 0.01 * right, complaint)
+    cause = f"{got:.0f} µs came out, and it should be {right:.0f} µs: in this program, {wall}"
+    must(abs(got - right) <= 0.01 * right, cause)
 
 
 # ------------------------------------------------------------------ challenge

@@ -37,8 +37,8 @@ def _hostile_batches(mine: Any, _model: Any) -> None:
 
 
 def _device_end(trace: agt.Trace) -> agt.types.Span:
-    complaint = "the operation never ran: `await` it, or `spawn` it and await the task"
-    must(bool(trace.device_spans), complaint)
+    cause = "the operation never ran: `await` it, or `spawn` it and await the task"
+    must(bool(trace.device_spans), cause)
     return max(trace.device_spans, key=lambda span: span.end)
 
 
@@ -54,8 +54,8 @@ def _batches(us: float, sizes: Sequence[int]) -> tuple[Any, Any]:
     """Functions `prepare`, which keeps the host busy so long, and `process`, for batches of these sizes."""
 
     def prepare(i: int) -> Any:
-        complaint = f"batch {i} was prepared, but the last of {len(sizes)} batches is batch "
-        must(i in range(len(sizes)), complaint + f"{len(sizes) - 1}")
+        cause = f"batch {i} was prepared, but the last of {len(sizes)} batches is batch {len(sizes) - 1}"
+        must(i in range(len(sizes)), cause)
         agt.work(us, f"prepare {i}")
         return agt.pin(_batch(i, sizes[i]))
 
@@ -76,8 +76,8 @@ def _with_neighbour(answer: Any, seed: int, shape: tuple[int, ...], middle: int)
     async def main() -> Any:
         async with sandbox.neighbour(100) as turns:
             waiting = answer(op)
-            complaint = "`largest` should be a coroutine: write it with `async def`"
-            must(isinstance(waiting, Awaitable), complaint)
+            cause = "`largest` should be a coroutine: write it with `async def`"
+            must(isinstance(waiting, Awaitable), cause)
             before = turns()
             return await cast(Awaitable[Any], waiting), turns() - before
 
@@ -89,16 +89,16 @@ def _polite(found: Turns, *_row: Any) -> None:
     run = found[0]
     schedule.launches(run.trace, "d2h", 1)
     schedule.never_blocks(run.trace)
-    complaint = "no other task had a turn while this one waited: a loop that asks again and again "
-    must(run.result[1] > 0, complaint + "keeps everybody waiting, too")
+    cause = "no other task had a turn while this one waited: a loop that asks again and again "
+    must(run.result[1] > 0, cause + "keeps everybody waiting, too")
     _is_largest(found)
 
 
 def _is_largest(found: Turns, *_row: Any) -> None:
     (result, _), right = found[0].result, found[1].max()
     shown = type(result).__name__ if np.ndim(result) else repr(result)
-    complaint = f"the largest number is {right:.6g}, and you returned {shown}"
-    must(not np.ndim(result) and result == right, complaint)
+    cause = f"the largest number is {right:.6g}, and you returned {shown}"
+    must(not np.ndim(result) and result == right, cause)
 
 
 # ------------------------------------------------------------------ waiting less
@@ -118,8 +118,8 @@ def _prepare(mine: Any, model: Any, number: int) -> None:
             for i in range(1, number):
                 why = "have a batch started, really started, before you prepare the next one"
                 schedule.overlapping(run.trace, f"prepare {i}", why)
-        complaint = f"it takes {took:.0f} µs, and {enough:.0f} are enough: does somebody sleep, or "
-        must(took <= 1.1 * enough, complaint + "wait, for no reason?")
+        cause = f"it takes {took:.0f} µs, and {enough:.0f} are enough: does somebody sleep, or "
+        must(took <= 1.1 * enough, cause + "wait, for no reason?")
     in_order("pipeline", run.result, [_batch(i, BATCH) for i in range(number)])
 
 
@@ -138,9 +138,8 @@ def _beating(answer: Any, make: Callable[[], agt.DeviceOp[Any]]) -> Observed:
         under_way.add(agt.in_flight() > before)
         if next(numbers) > MOST_BEATS:
             must(True not in under_way, NEVER_STOPS)
-            complaint = f"`beat` was called {MOST_BEATS} times without an end: between two beats, "
-            complaint += "let others "
-            raise Rejected(f"{complaint}have a turn with `await agt.sleep(50)`")
+            cause = f"`beat` was called {MOST_BEATS} times without an end: between two beats, "
+            raise Rejected(cause + "let others have a turn with `await agt.sleep(50)`")
         agt.work(1, "beat")
 
     before = agt.in_flight()
@@ -185,25 +184,24 @@ def _as_due(trace: agt.Trace) -> None:
     every = trace.find("beat")
     beats = [span for span in every if span.start < end.end]
     for other in [s for s in trace if s.kind == "work" and s.name not in ("beat", "returned")]:
-        complaint = f"nobody had a turn for {other.duration:.0f} µs, while `{other.name}` kept the "
-        must(False, complaint + "host busy: `await agt.sleep(50)` lets the others go on", other)
+        cause = f"nobody had a turn for {other.duration:.0f} µs, while `{other.name}` kept the "
+        must(False, cause + "host busy: `await agt.sleep(50)` lets the others go on", other)
     begun = max(s.end for s in trace if s.kind == "call" and s.start < end.start)
-    complaint = "there was no beat at the start: "
-    complaint += "call `beat` once as soon as the operation is under way, and then wait"
-    must(bool(beats) and beats[0].start <= begun + PERIOD / 5, complaint, *beats[:1])
+    cause = "there was no beat at the start: call `beat` once as soon as the operation is under way, and "
+    must(bool(beats) and beats[0].start <= begun + PERIOD / 5, cause + "then wait", *beats[:1])
     times = [*(beat.start for beat in beats), end.end]
     for i, (early, late) in enumerate(pairwise(times)):
-        complaint = f"between beat {i + 1} and what came next were {late - early:.0f} µs, and one "
-        complaint += f"beat every {PERIOD:.0f} µs is right, all the while: {BY_SLEEP}"
+        cause = f"between beat {i + 1} and what came next were {late - early:.0f} µs, and one "
+        cause += f"beat every {PERIOD:.0f} µs is right, all the while: {BY_SLEEP}"
         calls = sum(s.duration for s in trace if s.kind == "call" and early <= s.start < late)
         most = 1.08 if i else 1.15  # since some of what submits `op` is in no call
-        must(late - early - calls <= most * PERIOD, complaint, beats[i], returned)
+        must(late - early - calls <= most * PERIOD, cause, beats[i], returned)
     for i, (early, late) in enumerate(pairwise(every)):
-        complaint = f"beat {i + 2} came {late.start - early.start:.0f} µs after the one before, "
-        complaint += f"and one every {PERIOD:.0f} µs is right"
+        cause = f"beat {i + 2} came {late.start - early.start:.0f} µs after the one before, "
+        cause += f"and one every {PERIOD:.0f} µs is right"
         first = f": before each beat but the first, wait, {BY_SLEEP}"
-        complaint += first if late.start < end.end else ". By then the operation was done"
-        must(late.start - early.start >= 0.93 * PERIOD, complaint, early, late)
+        cause += first if late.start < end.end else ". By then the operation was done"
+        must(late.start - early.start >= 0.93 * PERIOD, cause, early, late)
     longer = [span for span in every if span.start > end.end + 1.2 * _SOON]
     must(not longer, NEVER_STOPS, end, *longer[:1])
 
@@ -232,21 +230,20 @@ def _three_arms(mine: Any, model: Any, *arms: str) -> None:
     with compared(run.trace, expected):
         schedule.never_blocks(run.trace)
         ran, once = len(run.trace.find("launch beyond")), arms.count("device")
-        complaint = f"the operation that fails ran {count(ran, 'time')}: "
-        must(ran == once, complaint + "report it, and let others retry")
+        cause = f"the operation that fails ran {count(ran, 'time')}: "
+        must(ran == once, cause + "report it, and let others retry")
         if expected.metrics().overlap:
             cure = "put them all in flight, each in a task with a `try` of its own"
             schedule.side_by_side(run.trace, cure)
     for i, told in enumerate(listed("reports", run.result, len(arms))):
-        complaint = 'each report is a pair such as ("done", result), and one is '
-        word, what = tuple_of(told, 2, complaint)
+        cause = 'each report is a pair such as ("done", result), and one is '
+        word, what = tuple_of(told, 2, cause)
         must(word == arms[i], f"operation {i} is reported as {word!r} instead of {arms[i]!r}")
         if word == "done":
             equal(what, filled(1_000_000, 5.0))
         else:
-            complaint = f"a report of {word!r} should contain the error that came out, and "
-            complaint += f"contains {brief(what)}"
-            must(isinstance(what, _KINDS[arms[i]]) and what.__traceback__ is not None, complaint)
+            cause = f"a report of {word!r} should contain the error that came out, and contains {brief(what)}"
+            must(isinstance(what, _KINDS[arms[i]]) and what.__traceback__ is not None, cause)
 
 
 def check_three_arms(mine: Any, model: Any) -> None:
@@ -259,9 +256,9 @@ def check_three_arms(mine: Any, model: Any) -> None:
     for end, told in zip(_ENDS, listed("reports", run.result, len(_ENDS)), strict=True):
         word = "device" if isinstance(end, agt.DeviceError) else "program"
         right = (word if isinstance(end, Exception) else "done"), end
-        complaint = f"the report on an operation that ends with {end!r} should be {right!r}, and "
-        complaint += f"is {brief(told)}: any `agt.DeviceError` is the device's, and any exception "
-        must(tuple(told[:2]) == right, complaint + "that is no `agt.DeviceError` is the program's")
+        cause = f"the report on an operation that ends with {end!r} should be {right!r}, and "
+        cause += f"is {brief(told)}: any `agt.DeviceError` is the device's, and any exception "
+        must(tuple(told[:2]) == right, cause + "that is no `agt.DeviceError` is the program's")
     sizes = own_sizes(7, 2_000_000)
     with case(f"{len(sizes)} operations"), tried(_many, mine, model, *sizes) as run:
         schedule.all_in_flight(run.trace, sizes, len(sizes))
@@ -279,9 +276,9 @@ async def _cancelled(answer: Any, name: str, *args: Any) -> int:
     await agt.sleep(150)
     task.cancel()
     outcome: Any = (await asyncio.gather(task, return_exceptions=True))[0]
-    complaint = f"somebody cancelled `{name}`, and it went on as if nothing had happened: `except "
-    complaint += "Exception` lets a cancellation through, and `except BaseException` does not"
-    must(isinstance(outcome, asyncio.CancelledError), complaint)
+    cause = f"somebody cancelled `{name}`, and it went on as if nothing had happened: `except Exception` "
+    cause += "lets a cancellation through, and `except BaseException` does not"
+    must(isinstance(outcome, asyncio.CancelledError), cause)
     return await _left()
 
 
@@ -306,22 +303,22 @@ def _at_most(mine: Any, model: Any, us: int, size: int) -> None:
     with compared(run.trace, expected.trace):
         (answered,), end = run.trace.find("answered"), _device_end(run.trace)
         late = answered.start - expected.trace.find("answered")[0].start
-        complaint = f"the result was there, and you still waited for {late:.0f} µs: wait for "
-        must(not in_time or late <= _SOON / 2, complaint + "whichever comes first", end, answered)
-        complaint = "you gave up before the time was over: use `agt.sleep(us)` as the clock "
-        complaint += "(asyncio's own timers go by the clock on the wall)"
-        must(in_time or late >= -35, complaint, answered)  # 28 to submit it
-        complaint = f"the time was up, and you went on waiting for {late:.0f} µs: "
-        must(in_time or late <= _SOON, complaint + "wait for whichever comes first", end, answered)
+        cause = f"the result was there, and you still waited for {late:.0f} µs: wait for "
+        must(not in_time or late <= _SOON / 2, cause + "whichever comes first", end, answered)
+        cause = "you gave up before the time was over: use `agt.sleep(us)` as the clock "
+        cause += "(asyncio's own timers go by the clock on the wall)"
+        must(in_time or late >= -35, cause, answered)  # 28 to submit it
+        cause = f"the time was up, and you went on waiting for {late:.0f} µs: wait for whichever comes first"
+        must(in_time or late <= _SOON, cause, end, answered)
         schedule.never_blocks(run.trace)
     # What follows shows in no timeline, so a rejection gets no picture.
-    complaint = f"the time was up, so `at_most` should return None, and it returned {brief(result)}"
-    must(in_time or result is None, complaint)
-    complaint = "the result was there in time, and `at_most` returned None. If your clock ran out, "
-    complaint += "use `agt.sleep(us)` instead (asyncio's own timers go by the clock on the wall)"
-    must(not in_time or result is not None, complaint)
-    complaint = f"{count(left, 'task')} of yours {'is' if left == 1 else 'are'} still waiting: "
-    must(not left, complaint + "cancel whatever you don't want to wait for any longer")
+    cause = f"the time was up, so `at_most` should return None, and it returned {brief(result)}"
+    must(in_time or result is None, cause)
+    cause = "the result was there in time, and `at_most` returned None. If your clock ran out, use "
+    cause += "`agt.sleep(us)` instead (asyncio's own timers go by the clock on the wall)"
+    must(not in_time or result is not None, cause)
+    cause = f"{count(left, 'task')} of yours {'is' if left == 1 else 'are'} still waiting: "
+    must(not left, cause + "cancel whatever you don't want to wait for any longer")
     if in_time:
         equal(result, filled(size, number))
 
@@ -331,11 +328,11 @@ def check_at_most(mine: Any, model: Any) -> None:
     cases(_at_most, _TIMES, "at most {} µs for {} elements")(mine, model)
     with about("will never happen", HANGS):
         left = observe(_failed, mine, operations.out_of_bounds(), 9000.0).result
-    complaint = f"the operation failed, and {count(left, 'task')} of yours went on waiting: "
-    must(not left, complaint + "cancel the clock in a `finally`, which runs then, too")
+    cause = f"the operation failed, and {count(left, 'task')} of yours went on waiting: "
+    must(not left, cause + "cancel the clock in a `finally`, which runs then, too")
     left = observe(_cancelled, mine, "at_most", round_trip(4_000_000, 1.0), 900.0).result
-    complaint = f"somebody cancelled `at_most`, and {count(left, 'task')} of its own went on "
-    must(not left, complaint + "waiting: cancel them in a `finally`, which runs then, too")
+    cause = f"somebody cancelled `at_most`, and {count(left, 'task')} of its own went on "
+    must(not left, cause + "waiting: cancel them in a `finally`, which runs then, too")
 
 
 async def _failed(answer: Any, *args: Any) -> int:
@@ -359,8 +356,8 @@ def _coming(answer: Any, *sizes: int) -> Used:
     used: list[int] = []
 
     def use(result: Any) -> None:
-        complaint = f"`use` should get a result, and it got {brief(result)}. "
-        must(isinstance(result, np.ndarray), complaint + "Await it before you use it")
+        cause = f"`use` should get a result, and it got {brief(result)}. Await it before you use it"
+        must(isinstance(result, np.ndarray), cause)
         size = cast(CheckedArray, result).size
         with case(f"the result of {size:,} elements"):
             equal(cast(object, result), filled(size, 1.0 if size > 1e6 else size))
@@ -380,21 +377,21 @@ def _idle(trace: agt.Trace, since: float, until: float) -> float:
 def _first_come(found: Used, *sizes: int) -> None:
     """Each result is used once, and soon: those that are there in the same turn may come in any order."""
     trace, used = found
-    complaint = f"`use` was called for results of {used} elements, "
-    must(sorted(used) == sorted(sizes), complaint + f"and each of {sorted(sizes)} once is right")
+    cause = f"`use` was called for results of {used} elements, and each of {sorted(sizes)} once is right"
+    must(sorted(used) == sorted(sizes), cause)
     done = dict(zip(sizes, schedule.results(trace, sizes), strict=True))
     came = sorted(sizes, key=lambda n: done[n].end)
     uses = {n: trace.find(f"use of {n}")[0] for n in came}
     for size, use in uses.items():
         end = done[size].end
         idle = _idle(trace, end, use.start)
-        complaint = f"the result of {size:,} elements was there, and the host did nothing for "
-        complaint += f"{idle:.0f} µs before you used it: wait for whichever is done first, and "
-        complaint += "don't sleep"
+        cause = f"the result of {size:,} elements was there, and the host did nothing for "
+        cause += f"{idle:.0f} µs before you used it: wait for whichever is done first, and "
+        cause += "don't sleep"
         if used != came:
-            complaint = f"the results were used in the order of sizes {used}, and they came as "
-            complaint += f"{came}: do not wait for one while another is there"
-        must(idle <= 4 * _SOON, complaint, done[size], use)
+            cause = f"the results were used in the order of sizes {used}, and they came as "
+            cause += f"{came}: do not wait for one while another is there"
+        must(idle <= 4 * _SOON, cause, done[size], use)
 
 
 def _as_they_come(found: Used, *sizes: int) -> None:
@@ -405,8 +402,8 @@ def _as_they_come(found: Used, *sizes: int) -> None:
     first = trace.find(f"use of {used[0]}")[0]
     # Overlap on the device would not tell, because answers may start the slowest operation last.
     late = [span for span in trace if span.kind == "call" and span.start > first.start]
-    complaint = "when you used the first result, some operations hadn't started yet: start all of "
-    must(not late, complaint + "them before you wait for the first", first, *late[:1])
+    cause = "when you used the first result, some operations hadn't started yet: start all of "
+    must(not late, cause + "them before you wait for the first", first, *late[:1])
 
 
 def _lets_out(check: Check, more: Any) -> Check:
@@ -417,9 +414,8 @@ def _lets_out(check: Check, more: Any) -> Check:
         ops = [operations.out_of_bounds(), *map(round_trip, (64, 65), (1.0, 1.0))]
         with about("will never happen", HANGS):
             left = observe(_failed, mine, ops, more).result
-        complaint = f"one of the operations failed, and {count(left, 'task')} of yours will wait "
-        complaint += "forever: let the next one in, whatever became of the one before"
-        must(not left, complaint)
+        cause = f"one of the operations failed, and {count(left, 'task')} of yours will wait forever: let "
+        must(not left, cause + "the next one in, whatever became of the one before")
         op, used = round_trip(64, 1.0), list[object]()
         for ops in [], [op, op]:
             with case("the same operation twice" if ops else "no operations"):
@@ -454,16 +450,16 @@ def _refilled(run: Observed, limit: int, *sizes: int) -> None:
     schedule.launches(trace, "d2h", len(sizes))
     most, right = schedule.most_in_flight(trace, sizes), min(len(sizes), limit)
     must(most <= right, f"{most} were in flight at a time, and {right} is the limit")
-    complaint = f"no more than {most} were in flight at a time, where {right} could have been"
-    must(most == right, complaint)
+    cause = f"no more than {most} were in flight at a time, where {right} could have been"
+    must(most == right, cause)
     times = zip(*schedule.stretches(trace, sizes), strict=True)
     begun, done = (sorted(each) for each in times)
     for i in range(limit, len(sizes)):
         late = [s for s in schedule.results(trace, sizes) if s.end == done[i - limit]][:1]
         idle = _idle(trace, done[i - limit], begun[i])
-        complaint = f"one is done, and its place stays empty for {idle:.0f} µs: start the next as "
-        complaint += "soon as *one* is done, and not when several are, or at the next look"
-        must(idle <= 1.6 * _SOON, complaint, *late)
+        cause = f"one is done, and its place stays empty for {idle:.0f} µs: start the next as soon as *one* "
+        cause += "is done, and not when several are, or at the next look"
+        must(idle <= 1.6 * _SOON, cause, *late)
     _limited_right(run, limit, *sizes)
 
 
@@ -497,13 +493,13 @@ def _fed(answer: Any, size: int, number: int) -> Observed:
             return turns()
 
     run = observe(beside if size == LARGE else answer, number, *_batches(100, sizes), use)
-    complaint = f"`use` was called for batches {used}, and each of the {number} once is right"
-    must(sorted(used) == list(range(number)), complaint)
+    cause = f"`use` was called for batches {used}, and each of the {number} once is right"
+    must(sorted(used) == list(range(number)), cause)
     agt.synchronize()
     if any(result() is not None for result in had):  # it takes long where a notebook holds much
         gc.collect()
-    complaint = "your function has returned, and somebody still keeps results: what is used can go"
-    must(not any(result() is not None for result in had), complaint)
+    cause = "your function has returned, and somebody still keeps results: what is used can go"
+    must(not any(result() is not None for result in had), cause)
     return run
 
 
@@ -514,13 +510,13 @@ def check_feed(mine: Any, model: Any) -> float:
     # On a device of its own, because memory that is there already would shorten the run that is timed.
     with sandbox.private_device(), case(words), tried(_fed, mine, model, LARGE, FED - 1) as run:
         schedule.never_blocks(run.trace)
-        complaint = "no other task had a turn: a loop that asks again and again blocks them, too"
-        must(run.result > 0, complaint)
+        cause = "no other task had a turn: a loop that asks again and again blocks them, too"
+        must(run.result > 0, cause)
         sizes = own_sizes(FED - 1, LARGE)
         most = schedule.most_in_flight(run.trace, sizes)
-        complaint = f"{most} batches were in flight at a time, but there's room for {MOST}: wait "
+        cause = f"{most} batches were in flight at a time, but there's room for {MOST}: wait "
         copies = schedule.results(run.trace, sizes)[: MOST + 1]
-        must(most <= MOST, complaint + "for one before you start another", *copies)
+        must(most <= MOST, cause + "for one before you start another", *copies)
     for number in (1, 2):
         with case(f"n={number}"):
             _fed(mine, QUICK, number)

@@ -63,8 +63,8 @@ def _chained(
     x += np.float32(0.5)  # the operation reads what is there by then
     run = observe(op.sync)
     for stage in stages:
-        complaint = f"`chain` didn't call the `{stage.__name__[1:]}` it was given, "
-        must(stage in called, complaint + "and we'll swap one of them later")
+        cause = f"`chain` didn't call the `{stage.__name__[1:]}` it was given, "
+        must(stage in called, cause + "and we'll swap one of them later")
     return run
 
 
@@ -93,14 +93,14 @@ def _upload(mine: Any, model: Any, dim: int) -> None:
     op = built("upload", mine, expected.trace, *late)
     list(map(np.copyto, late, hosts))
     run = observe(op.sync)
-    complaint = "`upload` should yield both weights, W0 and then W1, and it yielded "
-    found = results.tuple_of(run.result, 2, complaint)
+    cause = "`upload` should yield both weights, W0 and then W1, and it yielded "
+    found = results.tuple_of(run.result, 2, cause)
     schedule.launches(run.trace, "h2d", 2)
-    complaint = "`upload` should yield shared arrays, for any number of batches, and it yielded "
+    cause = "`upload` should yield shared arrays, for any number of batches, and it yielded "
     for i, (array, host) in enumerate(zip(found, hosts, strict=True)):
         with case(f"W{i} (whose host array was filled after `upload` had returned)"):
             shared = isinstance(array, agt.DeviceArray) and array.mode == "shared"
-            must(shared, complaint + brief(array))
+            must(shared, cause + brief(array))
             equal(agt.d2h(array).sync(), host)
 
 
@@ -157,8 +157,8 @@ def _captured(answer: Any, number: int) -> tuple[Any, agt.types.Stream, list[Che
     hosts = [agt.pin(filled(100_000 + i, i)) for i in range(number)]
     ops = [agt.h2d(host).to_host().named(f"op {i}") for i, host in enumerate(hosts)]
     run = observe(answer, ops, stream)
-    complaint = "`capture` ran something on the device: capturing only writes down what a launch "
-    must(not run.trace.device_spans, complaint + "will run", *run.trace.device_spans[:1])
+    cause = "`capture` ran something on the device: capturing only writes down what a launch "
+    must(not run.trace.device_spans, cause + "will run", *run.trace.device_spans[:1])
     return run.result, stream, hosts
 
 
@@ -170,10 +170,10 @@ def _capture(mine: Any, model: Any, number: int) -> None:
     """One call starts all; no branch waits for another; each launch reads what the host has by then."""
     expected = on_fresh_device(lambda: _launch(*_captured(model, number)).trace)
     graph, stream, hosts = _captured(mine, number)
-    complaint = f"`capture` should return a graph, and returned {brief(graph)}: "
-    must(isinstance(graph, agt.CudaGraph), complaint + "`graph_on(stream)` makes one")
-    complaint = "the graph was captured on another stream than the given one, where its updates "
-    must(graph.stream == stream, complaint + "would run, too: `graph_on(stream)`")
+    cause = f"`capture` should return a graph, and returned {brief(graph)}: `graph_on(stream)` makes one"
+    must(isinstance(graph, agt.CudaGraph), cause)
+    cause = "the graph was captured on another stream than the given one, where its updates "
+    must(graph.stream == stream, cause + "would run, too: `graph_on(stream)`")
     for launch in (1, 2):
         right = [filled(host.size, 10 * launch + i) for i, host in enumerate(hosts)]
         for host, numbers in zip(hosts, right, strict=True):
@@ -183,11 +183,11 @@ def _capture(mine: Any, model: Any, number: int) -> None:
             results.in_order("graph.launch()", run.result, right)
             with compared(run.trace, expected):
                 ends = schedule.results(run.trace, [host.size for host in hosts])
-                complaint = "the graph runs two in a row: `zip` keeps an order, "
-                complaint += "`overlap` makes a branch of each"
+                cause = "the graph runs two in a row: `zip` keeps an order, "
+                cause += "`overlap` makes a branch of each"
                 for one, two in combinations(sorted(ends, key=lambda span: span.id), 2):
                     free = one.stream != two.stream and not happens_before(run.trace, one, two)
-                    must(free, complaint, one, two)
+                    must(free, cause, one, two)
 
 
 # ------------------------------------------------------------------ the race
@@ -202,8 +202,8 @@ def _race(answer: Any) -> Observed:
 
     async def once() -> list[CheckedArray]:
         returned: Any = go()
-        complaint = "`race` should return an `async def` function that can run again and again"
-        must(asyncio.iscoroutine(returned), complaint)
+        cause = "`race` should return an `async def` function that can run again and again"
+        must(asyncio.iscoroutine(returned), cause)
         given.append([*results.listed("go", await returned, RUNNERS)])
         return [np.array(result) for result in given[-1]]
 
@@ -221,8 +221,8 @@ def _race(answer: Any) -> Observed:
         with case(again if stale else ""):
             results.each_equal(run.result, right, f"{RUNNERS} batches, for batch")
         before = before or run.result
-        complaint = "the second run has overwritten results of the first, which belong to the "
-        must(all(map(np.array_equal, given[0], before)), complaint + "caller: return copies")
+        cause = "the second run has overwritten results of the first, which belong to the "
+        must(all(map(np.array_equal, given[0], before)), cause + "caller: return copies")
         there.by_kernels(run.result, numbers)
     return replace(run, trace=run.trace.from_first())
 
@@ -261,13 +261,12 @@ def _took_turns(run: Observed, number: int, size: int) -> None:
     schedule.never_blocks(run.trace)
     for i, span in enumerate(schedule.results(run.trace, sizes)):
         right = f"sim:{i % 2}"
-        complaint = f"batch {i} ran on device {span.device}, but belongs on {right}: "
-        must(span.device == right, complaint + "they take turns", span)
+        cause = f"batch {i} ran on device {span.device}, but belongs on {right}: they take turns"
+        must(span.device == right, cause, span)
     spans = run.trace.find("h2d")
     copies = count(len(spans) - number, "time")
-    complaint = f"the weights were copied {copies}: once to each device is right, "
-    complaint += "for all batches of this call (the next call's weights are others)"
-    must(len(spans) - number == 2, complaint, *spans[:1])
+    cause = f"the weights were copied {copies}: once to each device is right, for all batches of this call "
+    must(len(spans) - number == 2, cause + "(the next call's weights are others)", *spans[:1])
     if size == LONG:
         schedule.all_in_flight(run.trace, sizes, number)
     batches, weights = _batches(number, size)

@@ -70,20 +70,19 @@ def _annotated(run: tuple[Trace, RangeLog, RangeLog], number: int, failing: int 
     """Each request and each preparation has a range, however tasks take turns, and none is left open."""
     trace, log, left = run
     schedule.waits(trace, 0, "`sync` or `synchronize` blocks the event loop and all other requests")
-    complaint = f"`process` failed for one request, and its range `{''.join(log.open[:1])}` was "
-    complaint += "never closed"
-    must(not log.open, f"{complaint}: close what you open, whatever happens")
+    cause = f"`process` failed for one request, and its range `{''.join(log.open[:1])}` was "
+    must(not log.open, cause + "never closed: close what you open, whatever happens")
     found = [one.name for one in log.closed]
     there = ", ".join(f"`{name}`" for name in dict.fromkeys(found))
     for name in ("request", "prepare"):
-        complaint = f"{number} requests should give {number} ranges called `{name}`, and gave "
-        ranges = f"{found.count(name)}. Ranges that there are: {there}"
-        must(found.count(name) == number, complaint + ranges)
+        cause = f"{number} requests should give {number} ranges called `{name}`, and gave "
+        cause += f"{found.count(name)}. Ranges that there are: {there}"
+        must(found.count(name) == number, cause)
     requests = [span for span in trace.find("request") if span.kind == "range"]
     prepared = [span for span in trace.find("prepare") if span.kind == "range"]
     mixed = any(one.mixed for one in log.closed if one.name == "request")
-    complaint = "a range `request` was opened by one task and closed by another: `span` keeps a "
-    must(not mixed, complaint + "stack, and tasks that await share it", *requests[:2])
+    cause = "a range `request` was opened by one task and closed by another: `span` keeps a "
+    must(not mixed, cause + "stack, and tasks that await share it", *requests[:2])
     schedule.each_once(trace, *[f"process {i}" for i in range(number)])
     jobs = [job for i in range(number) for job in trace.find(f"prepare {i}")]
     for i in range(number):
@@ -92,8 +91,8 @@ def _annotated(run: tuple[Trace, RangeLog, RangeLog], number: int, failing: int 
         own += trace.find(f"prepare {i}")
         first, last = min(s.start for s in own), max(s.end for s in own)
         held = any(one.start <= first and last <= one.end for one in requests)
-        complaint = f"no range `request` holds all of request {i}, from its preparation to its "
-        must(held, complaint + "result", *requests[:1], max(own, key=lambda s: s.end))
+        cause = f"no range `request` holds all of request {i}, from its preparation to its "
+        must(held, cause + "result", *requests[:1], max(own, key=lambda s: s.end))
     for job, one in zip(sorted(jobs, key=lambda s: s.start), prepared, strict=True):
         held = one.start <= job.start and job.end <= one.end <= job.end + 1
         must(held, f"the range `prepare` should hold `{job.name}`, and nothing else", one, job)
@@ -122,10 +121,10 @@ def reads(
                 got = call(mine, *make())
                 found.append((got, make))
                 gave, parts = _exhibit_parts(got), _exhibit_parts(expected)
-                complaint = f"`{name}` should return {wanted}, "
-                must(len(gave) == len(parts), f"{complaint}and returned {brief(got)}")
+                cause = f"`{name}` should return {wanted}, "
+                must(len(gave) == len(parts), f"{cause}and returned {brief(got)}")
                 if not _same(got, expected):
-                    complaint += f"here {_shown(parts)}, and returned {_shown(gave)}"
+                    cause += f"here {_shown(parts)}, and returned {_shown(gave)}"
                     # A mistake that shows in an earlier case already is another one.
                     alike = (
                         why
@@ -133,7 +132,7 @@ def reads(
                         if all(_same(gave, wrong(*make())) for gave, make in reversed(found))
                     )
                     reason = next(alike, "") or _reason(gave, parts, wanted)
-                    raise Rejected(f"{complaint}. {reason}" if reason else complaint)
+                    raise Rejected(f"{cause}. {reason}" if reason else cause)
 
     return compare
 

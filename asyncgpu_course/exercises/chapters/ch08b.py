@@ -127,8 +127,8 @@ def check_accuse(mine: Any, _model: Any) -> None:
             must(said in SUSPECTS, f"`accuse` returned {said!r}, and the table has no such name")
         wrong += [(words, said, trace)] if said != right else []
     for words, said, trace in wrong[:1]:
-        complaint = f"{len(rounds) - len(wrong)} of {len(rounds)} are right. With {words}, it "
-        raise Rejected(complaint + f"isn't {said!r}: " + _numbers(trace))
+        cause = f"{len(rounds) - len(wrong)} of {len(rounds)} are right. With {words}, it isn't {said!r}: "
+        raise Rejected(cause + _numbers(trace))
 
 
 def _step(name: str) -> float:
@@ -145,12 +145,12 @@ def check_gain(mine: Any, model: Any) -> None:
         with case(words):
             got = call(mine, *make())
             said = f"{got:.2f}" if is_number(got) else brief(got)
-            complaint = f"you predicted {said} times as fast, "
-            complaint += f"and it's {right:.2f} (within a tenth will do)"
+            cause = f"you predicted {said} times as fast, "
+            cause += f"and it's {right:.2f} (within a tenth will do)"
             if not (is_number(got) and abs(got - right) < 0.1 * right):
                 found = slips("08b-gain", "gain") if is_number(got) else ()
                 alike = (w for w, slip in found if math.isclose(got, slip(*make()), rel_tol=0.02))
-                raise Rejected(". ".join([complaint, *list(alike)[:1]]))
+                raise Rejected(". ".join([cause, *list(alike)[:1]]))
 
 
 # ------------------------------------------------------------------ challenge
@@ -202,10 +202,9 @@ def check_served(mine: Any, _model: Any) -> float:
         _scored(served(mine, 9), 9)
     took = schedule.below(_GOAL_US, found[0].trace)
     schedule.never_blocks(found[0].trace)
-    complaint = f"{took:.0f} µs, but this clock leaves something out: {found[1].count(False)} "
-    complaint += "requests were read into ordinary memory and copied to pinned memory afterwards. "
-    complaint += "The driver did that before, and "
-    must(all(found[1]), f"{complaint}it takes the host as long. Where else could they be read to?")
+    cause = f"{took:.0f} µs, but this clock leaves something out: {found[1].count(False)} requests were read "
+    cause += "into ordinary memory and copied to pinned memory afterwards. The driver did that before, and "
+    must(all(found[1]), cause + "it takes the host as long. Where else could they be read to?")
     return took
 
 

@@ -47,16 +47,14 @@ def _replayed(found: tuple[Observed, CheckedArray], times: int) -> None:
     """There are one capture, as many launches as asked for and one wait at the end; the graph comes back."""
     run, numbers = found
     schedule.captures(run.trace, 1, "capture it before the loop")
-    complaint = "the host called the driver for `increment` itself: run `graph.launch()` instead "
-    must(not schedule.driver_calls(run.trace, "launch increment"), complaint + "of the operation")
+    cause = "the host called the driver for `increment` itself: run `graph.launch()` instead of the operation"
+    must(not schedule.driver_calls(run.trace, "launch increment"), cause)
     schedule.launches(run.trace, "increment", times)
     _launched(run.trace, times, "capture the operation as it is, and launch in a loop")
     schedule.waits(run.trace, 1, "launches on one stream follow each other anyway")
-    done = all(span.end <= run.returned for span in run.trace.device_spans)
-    complaint = "`replay` returned before the device was done: wait for the stream at the end"
-    must(done, complaint, *run.trace.find("increment")[-1:])
-    complaint = f"`replay` should return the graph, and returned {run.result!r}"
-    must(isinstance(run.result, agt.CudaGraph), complaint)
+    schedule.is_done(run, "replay", ": wait for the stream at the end")
+    cause = f"`replay` should return the graph, and returned {run.result!r}"
+    must(isinstance(run.result, agt.CudaGraph), cause)
     equal(numbers, operations.filled(16_000, times))
 
 
@@ -91,8 +89,8 @@ def _looped(run: Observed, number: int) -> None:
     schedule.never_blocks(run.trace)
     schedule.launches(run.trace, "h2d", number)
     _launched(run.trace, number)
-    complaint = "no other task got a turn while the tokens were under way: `await` each launch, "
-    must(run.result[1], complaint + "and don't ask in a loop whether it's done")
+    cause = "no other task got a turn while the tokens were under way: `await` each launch, "
+    must(run.result[1], cause + "and don't ask in a loop whether it's done")
     _tokens(run, number)
 
 
@@ -115,8 +113,8 @@ def _no_allocation(mine: Any, model: Any, n: int) -> None:
             with case(f"`{name}` after launch {launch}"):
                 equal(got, np.maximum(noise(launch, n), np.float32(least)))
     for name, array in ("x", x), ("y", y):
-        complaint = f"`{name}` is gone, and its owner goes on using it: "
-        must(not array.moved, complaint + f"lend it, with `{name}.borrow()`")
+        cause = f"`{name}` is gone, and its owner goes on using it: lend it, with `{name}.borrow()`"
+        must(not array.moved, cause)
 
 
 def _even(answer: Any, number: int, size: int, us: int) -> Any:
@@ -147,8 +145,8 @@ def _mistake(mine: Any) -> str:
         for why, slip in slips("09-break-even", "break_even"):
             if all(sandbox.on_fresh_device(_even, slip, *row) == got for row, got in rows):
                 return why
-    complaint = "Does each of your three times include what it should, end when the device is "
-    return complaint + "done, and come from the quickest of five? (1.2 runs are 2.)"
+    cause = "Does each of your three times include what it should, end when the device is "
+    return cause + "done, and come from the quickest of five? (1.2 runs are 2.)"
 
 
 # ------------------------------------------------------------------ a graph for each shape
@@ -188,8 +186,8 @@ def _serve(answer: Any) -> tuple[Observed, list[CheckedArray]]:
     def serve() -> list[Any]:
         made = ("doubled", 2.0), ("tripled", 3.0)
         first, second = [answer(_maker(*each), stream) for each in made]
-        complaint = "`make_server` should return the function `answer`, and returned "
-        must(callable(first), complaint + brief(first))
+        cause = "`make_server` should return the function `answer`, and returned "
+        must(callable(first), cause + brief(first))
         came: list[Any] = []
         servers = [first] * len(requests) + [second] * SECOND + [first] * 2
         for server, x in zip(servers, [*requests, *requests[:SECOND], *requests[:2]], strict=True):

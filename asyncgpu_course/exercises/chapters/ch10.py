@@ -94,29 +94,29 @@ def _twice(op: Op) -> Twice:
 def _described(name: str, answer: Any, *args: Callable[[Any], Any]) -> Op:
     """The operation that an answer describes; the ops among `args` are watched for being called too early."""
     early, called = True, list[object]()
+    cause = f"`{name}` already called what it was given, when it should only describe: "
+    cause += "move the calls into a function of the context, and return that"
 
     @cache  # an operation that is there twice is so for the answer, too
     def watched(thing: Any) -> Any:
         def enqueue(given: Any) -> Any:
             called.append(given)
-            must(not early, complaint)
+            must(not early, cause)
             return thing(given)
 
         return enqueue
 
-    complaint = f"`{name}` already called what it was given, when it should only describe: "
-    complaint += "move the calls into a function of the context, and return that"
     op = sandbox.call(answer, *map(watched, args))
-    must(not called, complaint)  # whatever it made of the error
+    must(not called, cause)  # whatever it made of the error
     early = False
-    complaint = f"`{name}` should return an operation, a function that takes a context, and "
-    must(callable(op), complaint + "returned " + brief(op))
+    cause = f"`{name}` should return an operation, a function that takes a context, and returned "
+    must(callable(op), cause + brief(op))
     return cast(Op, op)
 
 
 def _called(got: object) -> None:
-    complaint = "an operation came out where its result should be: nobody has run it yet"
-    must(not callable(got), complaint)
+    cause = "an operation came out where its result should be: nobody has run it yet"
+    must(not callable(got), cause)
 
 
 def _numbers(got: object, right: CheckedArray) -> None:
@@ -125,12 +125,12 @@ def _numbers(got: object, right: CheckedArray) -> None:
 
 
 def _tuple_of(results: object, number: int, name: str) -> None:
-    complaint = f"an operation of `{name}` should yield a tuple of {number}, and it yielded "
-    got = tuple_of(results, number, complaint)
-    pair = "the operation yields a pair, and this is "
+    cause = f"an operation of `{name}` should yield a tuple of {number}, and it yielded "
+    got = tuple_of(results, number, cause)
     apart = [result for result in got if result is not None]
-    complaint = "two results are one and the same: an operation that is there twice runs twice, "
-    must(len({*map(id, apart)}) == len(apart), complaint + "with a result each")
+    cause = "two results are one and the same: an operation that is there twice runs twice, "
+    must(len({*map(id, apart)}) == len(apart), cause + "with a result each")
+    pair = "the operation yields a pair, and this is "
     for i, result in enumerate(got):
         with case(f"result {i}"):
             if i % DISTINCT == 1:
@@ -157,9 +157,9 @@ def _chained(answer: Any, size: int) -> Twice:
     for _ in range(3):
         _called(_observed(chain, agt.create_stream()).result)
     must(len(made) <= 3, f"in three runs, `op` was called {len(made)} times: call it once in each")
-    complaint = "`op` yielded None, 0 and () in three runs. Those are results like any other, "
-    complaint += f"so `f` should be called once with each, and it was called with {brief(seen)}"
-    must(seen == [None, 0, ()], complaint)
+    cause = "`op` yielded None, 0 and () in three runs. Those are results like any other, so `f` should be "
+    cause += f"called once with each, and it was called with {brief(seen)}"
+    must(seen == [None, 0, ()], cause)
     two = _described("and_then", answer, first, second)
     return _twice(_described("and_then", answer, two, _download))
 
@@ -237,15 +237,15 @@ def _source_ran(run: Observed, size: int) -> None:
     schedule.launches(run.trace, "other", 1)
     for result in (*run.result[:2], run.result[4]):
         _numbers(result, filled(size, 5.0))
-    complaint = f"`other` yields None, and `shared` made {brief(run.result[2])} of it"
-    must(run.result[2:4] == [None, None], complaint)
-    complaint = "a reader waits for what another one did after the source: "
-    complaint += "record the event right behind the source"
+    cause = f"`other` yields None, and `shared` made {brief(run.result[2])} of it"
+    must(run.result[2:4] == [None, None], cause)
+    cause = "a reader waits for what another one did after the source: "
+    cause += "record the event right behind the source"
     for early, late in combinations(sorted(run.trace.find("d2h"), key=lambda span: span.id), 2):
-        must(not happens_before(run.trace, early, late), complaint, early, late)
+        must(not happens_before(run.trace, early, late), cause, early, late)
     (own,), last = run.trace.find("own"), max(run.trace.find("d2h"), key=lambda span: span.id)
-    complaint = "a reader waits for what another one's stream did before it read: wait for the "
-    must(not happens_before(run.trace, own, last), complaint + "event of the source", own, last)
+    cause = "a reader waits for what another one's stream did before it read: wait for the "
+    must(not happens_before(run.trace, own, last), cause + "event of the source", own, last)
 
 
 LAPS = 12  # around the pool
@@ -254,23 +254,22 @@ LAPS = 12  # around the pool
 def _round_robin(mine: Any, _model: Any, size: int) -> None:
     """Each stream has its turn, and no two policies have one in common."""
     next_stream, other = sandbox.call(mine, size), sandbox.call(mine, size)
-    complaint = "`round_robin` should return a function that names the next stream, and returned "
-    must(callable(next_stream), complaint + brief(next_stream))
+    cause = "`round_robin` should return a function that names the next stream, and returned "
+    must(callable(next_stream), cause + brief(next_stream))
     both = [next_stream, other]
     run = observe(lambda: [tuple(map(sandbox.call, both)) for _ in range(LAPS * size)])
     schedule.waits(run.trace, 0, "a policy says which stream is next, and waits for nobody")
     asked = [stream for stream, _ in run.result]  # the other one is asked in between
-    complaint = f"a call of the function should give a stream, and gave {brief(asked[0])}"
-    must(all(hasattr(stream, "wait_event") for stream in asked), complaint)
+    cause = f"a call of the function should give a stream, and gave {brief(asked[0])}"
+    must(all(hasattr(stream, "wait_event") for stream in asked), cause)
     numbers = [stream.number for stream in asked]
     came = count(len(set(numbers)), "different stream")
     must(len(set(numbers)) == size, f"{came} came in {len(numbers)} turns, and {size} is right")
     for turn, (number, right) in enumerate(zip(numbers, LAPS * numbers[:size], strict=True)):
-        complaint = f"turn {turn} was stream {number}, and stream {right} was due: each should "
-        complaint += "have one turn before any has a second, and always in the same order"
-        must(number == right, complaint)
-    complaint = "two policies share a stream: make the streams in `round_robin`, anew at each call"
-    must(all(stream.number not in numbers for _, stream in run.result), complaint)
+        cause = f"turn {turn} was stream {number}, and stream {right} was due: each should have one turn "
+        must(number == right, cause + "before any has a second, and always in the same order")
+    cause = "two policies share a stream: make the streams in `round_robin`, anew at each call"
+    must(all(stream.number not in numbers for _, stream in run.result), cause)
 
 
 # ------------------------------------------------------------------ future
@@ -288,8 +287,8 @@ def _awaited(answer: Any, number: int) -> Observed:
         before = turns()
         first = await future
         meanwhile = turns() - before
-        complaint = f"`await` gave {brief(first)} instead of the result that the future was made "
-        must(first is result, complaint + "with")
+        cause = f"`await` gave {brief(first)} instead of the result that the future was made with"
+        must(first is result, cause)
         first.numpy()  # refused if it is too early
         must(await future is result, "a second `await` of the same future gave something else")
         return meanwhile
@@ -306,11 +305,11 @@ def _awaited(answer: Any, number: int) -> Observed:
 def _nobody_waited(run: Observed, _number: int) -> None:
     """Awaiting gives the result when the event is done, and everybody else a turn until then."""
     schedule.never_blocks(run.trace)
-    complaint = "other tasks got hardly a turn while this one waited: "
-    must(max(run.result) > FEW, complaint + "`yield` as long as the event isn't done")
+    cause = "other tasks got hardly a turn while this one waited: `yield` as long as the event isn't done"
+    must(max(run.result) > FEW, cause)
     late = run.returned - max(span.end for span in run.trace.device_spans)
-    complaint = f"the event was done, and `await` ended {late:.0f} µs later: "
-    must(late < 20, complaint + "look in each turn, and only `yield`")
+    cause = f"the event was done, and `await` ended {late:.0f} µs later: look in each turn, and only `yield`"
+    must(late < 20, cause)
 
 
 async def _stepped(answer: Any) -> None:
@@ -318,15 +317,15 @@ async def _stepped(answer: Any) -> None:
     event, over = agt.create_stream().record(), False
     with patch.object(type(event), "done", property(lambda _: over)):
         for late in (0, 3, 4, 200_000):
-            complaint = f"the event is done after {late:,} turns, and `await` should end then: "
-            complaint += "look each time"
+            cause = f"the event is done after {late:,} turns, and `await` should end then: "
+            cause += "look each time"
             over = not late
             for turn, other in enumerate(answer("result", event).__await__(), 1):
                 if other is not None:  # it waits for something else than its next turn
                     return
-                must(turn <= late, complaint)
+                must(turn <= late, cause)
                 over = turn == late
-            must(over, complaint)
+            must(over, cause)
 
 
 def check_future(mine: Any, model: Any) -> None:
@@ -372,8 +371,8 @@ def _overlapped(found: tuple[Observed, Observed], number: int, again: str) -> fl
             for one, other in combinations(dict.fromkeys(names), 2):
                 schedule.unordered(run.trace, one, other)
     before = [span for span in found[1].trace.device_spans if span.stream in found[0].trace.streams]
-    complaint = "the second run put work on a stream of the first: "
-    must(not before, complaint + "fork the context anew in each run", *before[:1])
+    cause = "the second run put work on a stream of the first: fork the context anew in each run"
+    must(not before, cause, *before[:1])
     return found[0].trace.metrics().makespan
 
 

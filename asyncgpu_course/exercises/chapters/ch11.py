@@ -56,13 +56,13 @@ def _flood(mine: Any, _model: Any, width: int, seed: int) -> None:
     with about("does not reach this barrier", LEAVES):
         found, taken = left_in((1, 2), kernel, args, grid=1, block=free.size)
     equal(found, right)
-    complaint = f"the water needs {count(rounds, 'round')}, the last of which finds nothing"
-    must(taken[0] == rounds, f"`rounds[0]` is {taken[0]}: {complaint}")
+    cause = f"`rounds[0]` is {taken[0]}: the water needs {count(rounds, 'round')}, "
+    must(taken[0] == rounds, cause + "the last of which finds nothing")
     seen = agt.show_threads(kernel, 2, free[:2, :2].ravel(), depth[:4], taken, grid=1, block=4)
     name = [*seen.watched.shapes][2]
     writers = {*chain(*(s.threads.tolist() for s in seen.steps if s.write and s.array == name))}
-    complaint = f"in its corner of 2 by 2 {count(len(writers), 'thread')} of 4 write `rounds[0]`: "
-    must(len(writers) == 1, complaint + "one is enough, and `if (i == 0)` leaves it to that one")
+    cause = f"in its corner of 2 by 2 {count(len(writers), 'thread')} of 4 write `rounds[0]`: "
+    must(len(writers) == 1, cause + "one is enough, and `if (i == 0)` leaves it to that one")
 
 
 # ------------------------------------------------------------------ the grid meets
@@ -79,14 +79,13 @@ def check_meet(mine: Any, model: Any) -> None:
     """Each block waits for the others at each meeting, even for one that never comes."""
     cases(_meet, MEETINGS, "{} blocks of {} threads, and three meetings")(mine, model)
     cast(Any, agt.current_device()).step_budget = _LOOKS  # which ends a longer loop
-    complaint = "a thread never leaves where the counter is past its `goal`, because others have "
-    complaint += "counted for their next meeting before it looks: "
-    must(_alone(mine, 5) is True, complaint + "wait as long as the counter is below")
+    cause = "a thread never leaves where the counter is past its `goal`, because others have counted for "
+    cause += "their next meeting before it looks: wait as long as the counter is below"
+    must(_alone(mine, 5) is True, cause)
     for goal in 2, 3_000_000_002:
-        complaint = f"`goal` is {goal}, and the other block never comes: with the counter at "
-        complaint += f"{goal - 1}, threads leave the meeting. Wait as long as it is below `goal`, "
-        complaint += "and then end the kernel by `__trap()`"
-        must(_alone(mine, goal - 2, goal) is not True, complaint)
+        cause = f"`goal` is {goal}, and the other block never comes: with the counter at {goal - 1}, threads "
+        cause += "leave the meeting. Wait as long as it is below `goal`, and then end the kernel "
+        must(_alone(mine, goal - 2, goal) is not True, cause + "by `__trap()`")
     _gives_up(mine)
 
 
@@ -96,8 +95,8 @@ def check_again(mine: Any, model: Any) -> None:
     _between_fences(mine)
     cast(Any, agt.current_device()).step_budget = _LOOKS  # which ends a longer loop
     mine += "\n#define meet(gate, goal) meet(gate)\n"
-    complaint = "a block never comes, and another leaves: end the kernel by `__trap()`"
-    must(_alone(mine) is not True, complaint)
+    cause = "a block never comes, and another leaves: end the kernel by `__trap()`"
+    must(_alone(mine) is not True, cause)
     _gives_up(mine)
 
 
@@ -108,31 +107,30 @@ def _between_fences(mine: str) -> None:
     as that fence goes, it may have counted by then.
     """
     files, left = ("11_gate_fences", "11_gate_alone"), np.zeros(1, np.uint32)
-    for begun, complaint in UNORDERED.items():
+    for begun, cause in UNORDERED.items():
         try:
             (apart,) = left_by("MEET_AGAIN", mine, files, (begun, left), (0,), 2, 1)
-            must(not begun or apart[0] > 0, complaint)
+            must(not begun or apart[0] > 0, cause)
         except Rejected as rejected:  # CUDA's own barrier of the grid needs no gate
-            must(rejected.cause != complaint and "in this loop" not in rejected.cause, complaint)
+            must(rejected.cause != cause and "in this loop" not in rejected.cause, cause)
 
 
 def _gives_up(mine: str) -> None:
     """A thread ends the kernel when it has waited for long, and not before."""
     back = "#define __trap() return\n#define assert(fine) if (!(fine)) return\n" + mine
-    complaint = "a block never comes, and another waits forever, or for more than 100 million "
-    complaint += "looks: give up before that by `__trap()`. Each thread counts its looks in an "
-    complaint += "`unsigned int` of its own"
+    cause = "a block never comes, and another waits forever, or for more than 100 million "
+    cause += "looks: give up before that by `__trap()`. Each thread counts its looks in an "
+    cause += "`unsigned int` of its own"
     cast(Any, agt.current_device()).step_budget = NESTED
     cast(Any, agt.current_device()).leap = 100_000_100  # looks
     end = str(_alone(back))
-    must("waits forever in this loop" not in end, complaint)
-    complaint = "the check can't follow how `meet` counts its looks, nor say if that ends: "
-    complaint += "count them one by one, in an `unsigned int` of each thread's own"
-    must("still running" not in end, complaint)
+    must("waits forever in this loop" not in end, cause)
+    cause = "the check can't follow how `meet` counts its looks, nor say if that ends: count them one by "
+    must("still running" not in end, cause + "one, in an `unsigned int` of each thread's own")
     cast(Any, agt.current_device()).leap = 99_900  # looks; the first few are made
     early = _alone(back)
-    complaint = "`meet` gives up after fewer than 100,000 looks, and a block may be later than that"
-    must(early is not True and not isinstance(early, agt.errors.BarrierError), complaint)
+    cause = "`meet` gives up after fewer than 100,000 looks, and a block may be later than that"
+    must(early is not True and not isinstance(early, agt.errors.BarrierError), cause)
 
 
 def _alone(mine: str, arrived: int = 0, goal: int = 2) -> object:
@@ -152,8 +150,8 @@ def _meet(mine: Any, _model: Any, blocks: int, threads: int) -> None:
     args, files = (x.size, x, 0 * x, *counts), ("", "11_stencil")
     with about("'arrived'", REAL), about("this thread has no", IN), about("the other block", OUT):
         arrived, early = left_by("MEET", mine, files, args, (2, 4), blocks, threads)
-    complaint = f"each of {count(blocks, 'block')} should add one at each of three meetings"
-    must(arrived[0] == 3 * blocks, f"the counter is at {arrived[0]} in the end: {complaint}")
+    cause = f"the counter is at {arrived[0]} in the end: each of {count(blocks, 'block')} "
+    must(arrived[0] == 3 * blocks, cause + "should add one at each of three meetings")
     must(not early[0], "a thread left a meeting before the counter had reached its `goal`")
 
 
@@ -215,22 +213,21 @@ def _ranked(answer: Any, n: int, kind: str) -> Observed:
     with moved() as numbers, agt.microscope() as seen:
         run = observe(answer, *given)
     got = cast(CheckedArray, run.result)
-    complaint = f"`pagerank` should return an array of {n} ranks, and returned {brief(got)}"
-    must(isinstance(run.result, np.ndarray) and got.shape == (n,), complaint)
+    cause = f"`pagerank` should return an array of {n} ranks, and returned {brief(got)}"
+    must(isinstance(run.result, np.ndarray) and got.shape == (n,), cause)
     for page in range(n):
         mine, other = n * got[page], n * right[page]
-        complaint = f"the rank of page {page} is {mine:.3f}/n, and {other:.3f}/n is right"
-        must(abs(mine - other) < 0.01, complaint)  # nan is wrong, too
+        cause = f"the rank of page {page} is {mine:.3f}/n, and {other:.3f}/n is right"
+        must(abs(mine - other) < 0.01, cause)  # nan is wrong, too
     numbers.by_kernels(got, *links)
     shares, sources = links[1] * n * got.astype(float), links[0].reshape(n, 8)
     moves = np.abs(0.15 + 0.85 * shares[sources].sum(axis=1) - n * got)
     page = int(moves.argmax())
-    complaint = f"it ends too soon: another round would move page {page} by {moves[page]:.5f}/n"
-    must(kind != LONE or moves[page] < 0.00105, complaint)
+    cause = f"it ends too soon: another round would move page {page} by {moves[page]:.5f}/n"
+    must(kind != LONE or moves[page] < 0.00105, cause)
     rounds = sum(kernel.counts.flops for kernel in seen.kernels) // (16 * n)
-    complaint = f"as much was computed as in about {rounds} rounds, and the first finds that no "
-    complaint += "rank changes: end with the round in which nobody has moved"
-    must((n, kind) != STILL or rounds < 20, complaint)
+    cause = f"as much was computed as in about {rounds} rounds, and the first finds that no rank changes: "
+    must((n, kind) != STILL or rounds < 20, cause + "end with the round in which nobody has moved")
     return run
 
 

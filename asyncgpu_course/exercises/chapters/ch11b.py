@@ -48,8 +48,8 @@ def _settled(answer: Any, start: float, every: int, _looks: int) -> Observed:
 def _ask_less(run: Observed, _start: float, every: int, looks: int) -> None:
     """One flag is read for every few rounds; the loop ends with the first look that finds nothing."""
     rounds, copies = len(run.trace.find("halve")), len(run.trace.find("d2h"))
-    complaint = f"{count(rounds, 'round')} and {count(copies, 'look')} at a flag, and {count(looks, 'look')} "
-    must(copies == looks, f"{complaint}would be right")
+    cause = f"{count(rounds, 'round')} and {count(copies, 'look')} at a flag, and {count(looks, 'look')} "
+    must(copies == looks, cause + "would be right")
     schedule.launches(run.trace, "halve", every * looks)
     schedule.waits(run.trace, looks, "a round whose flag nobody reads need not be waited for")
     _rounds(run, _start, every, looks)
@@ -57,8 +57,8 @@ def _ask_less(run: Observed, _start: float, every: int, looks: int) -> None:
 
 def _rounds(run: Observed, _start: float, every: int, looks: int) -> None:
     got, right = run.result, every * looks
-    complaint = f"`settle` should return how many rounds were run, {right}, and returned "
-    must(results.is_number(got, whole=True) and got == right, complaint + f"{brief(got)}")
+    cause = f"`settle` should return how many rounds were run, {right}, and returned "
+    must(results.is_number(got, whole=True) and got == right, cause + brief(got))
 
 
 # ------------------------------------------------------------------ a graph decides
@@ -94,10 +94,10 @@ def _slid(answer: Any, width: int) -> Observed:
 
     topple = partial(op, "topple", sand, unstable, waves, block=(width, width))
     graph = call(answer, partial(op, "drop", *arrays, block=1), topple, unstable, stream)
-    complaint = "`avalanche` should return a CUDA graph, as `graph_on` does, and returned "
-    must(isinstance(graph, agt.CudaGraph), complaint + brief(graph))
-    complaint = "a grain fell before anybody launched the graph: capture it, "
-    must(not agt.d2h(sand.borrow()).sync().any(), complaint + "and leave the launch to us")
+    cause = "`avalanche` should return a CUDA graph, as `graph_on` does, and returned "
+    must(isinstance(graph, agt.CudaGraph), cause + brief(graph))
+    cause = "a grain fell before anybody launched the graph: capture it, and leave the launch to us"
+    must(not agt.d2h(sand.borrow()).sync().any(), cause)
 
     def fall(pile: CheckedArray, cell: int) -> list[CheckedArray]:
         for array, start in ((sand, pile), (where, np.full(1, cell, np.int32))):
@@ -134,10 +134,10 @@ def _queue(mine: Any, _model: Any, jobs: int, blocks: int, begun: int, held_up: 
         taken, found = left_in((1, 2), kernel, args, grid=blocks, block=32 if jobs == 7 else 64)
     equal(found, right.astype(np.float32))
     each = seen.kernels[0].counts.warp_instructions / jobs
-    complaint = f"a job takes {each:,.0f} instructions, and 230 are enough: "
-    must(jobs < 300 or each < 1_000, complaint + "all threads of a block work on it")
-    complaint = f"the counter is at {taken[0]} in the end, with {jobs} jobs: "
-    must(jobs <= taken[0] <= jobs + blocks, complaint + "each is to be taken from it once")
+    cause = f"a job takes {each:,.0f} instructions, and 230 are enough: all threads of a block work on it"
+    must(jobs < 300 or each < 1_000, cause)
+    cause = f"the counter is at {taken[0]} in the end, with {jobs} jobs: each is to be taken from it once"
+    must(jobs <= taken[0] <= jobs + blocks, cause)
 
 
 # ------------------------------------------------------------------ who is last

@@ -25,12 +25,17 @@ _MOST = 400  # polls
 
 
 def _out(
-    name: str, mine: Any, kernel: str, *arrays: CheckedArray, on: str = "", **shape: int
+    name: str,
+    mine: Any,
+    kernel: str,
+    *arrays: Any,
+    on: str = "",
+    grid: int = 1,
+    block: int = 1,
 ) -> CheckedArray:
     """Numbers that a kernel of the folder `cuda` leaves in its last array, with the answer before it."""
     files = f"12_{on or 'given'}", f"12_{kernel}"
-    grid_and_block = shape.get("grid", 1), shape.get("block", 1)
-    return left_by(name, mine, files, arrays, (-1,), *grid_and_block)[0]
+    return left_by(name, mine, files, arrays, (-1,), grid, block)[0]
 
 
 def _at_once(
@@ -40,8 +45,8 @@ def _at_once(
     with agt.microscope() as seen:
         left = _out(name, mine, kernel, *arrays, on="spy")
     turns = sum(kernel.counts.loop_iterations for kernel in seen.kernels)
-    complaint = f"one call of {waits} looks again and again, or sleeps, and the answer is no: have "
-    must(turns <= most, complaint + "it look once, and leave the waiting to its caller")
+    cause = f"one call of {waits} looks again and again, or sleeps, and the answer is no: "
+    must(turns <= most, cause + "have it look once, and leave the waiting to its caller")
     return left
 
 
@@ -94,29 +99,29 @@ def _serve(row: tuple[int, ...], teas: int, rounds: int, looks: int) -> None:
     """All guests wait at the same time, each until the tea is there or the limit is over."""
     boil, steep, limit = np.array(row).reshape(3, -1)
     stay, right = 1 + np.minimum(boil + steep, limit), int((boil + steep <= limit).sum())
-    complaint = "all guests wait at the same time"
-    counted("`serve` returned", rounds, "round", int(stay.max()), complaint)
-    fewer = "the rounds are as many, but not every guest is polled in each of them: "
-    must(looks >= 0, fewer + complaint)
-    complaint = f"`*teas` is {teas}, and {right} is right: a guest has tea if `winner` is 0"
-    must(teas == right, complaint)
-    complaint = "each is polled until both of its guests leave, and guests `2 * k` and "
-    complaint += "`2 * k + 1` sit at table `k`"
+    together = "all guests wait at the same time"
+    counted("`serve` returned", rounds, "round", int(stay.max()), together)
+    cause = "the rounds are as many, but not every guest is polled in each of them: "
+    must(looks >= 0, cause + together)
+    cause = f"`*teas` is {teas}, and {right} is right: a guest has tea if `winner` is 0"
+    must(teas == right, cause)
     if looks:  # one can do without tables
         polls = int(stay.reshape(-1, 2).max(1).sum())
-        counted("the tables were polled", looks, "time", polls, complaint)
+        why = "each is polled until both of its guests leave, and guests `2 * k` and "
+        why += "`2 * k + 1` sit at table `k`"
+        counted("the tables were polled", looks, "time", polls, why)
 
 
 def check_warp(mine: Any, model: Any) -> None:
     """A look into an empty mailbox is no wait; a message gets to all lanes of each warp."""
     mail, out = np.zeros(2, np.uint32), np.zeros(32, np.int32)
     with case("an empty mailbox, into which `warp_take` looks once"):
-        complaint = "it says READY, and nothing was there: give back what lane 0 learned"
+        cause = "it says READY, and nothing was there: give back what lane 0 learned"
         with agt.microscope() as seen:
-            must(not _out("WARP_TAKE", mine, "warp_empty", mail, out, block=32).any(), complaint)
+            must(not _out("WARP_TAKE", mine, "warp_empty", mail, out, block=32).any(), cause)
         looking = sum(kernel.counts.atomics for kernel in seen.kernels)
-        complaint = f"{looking} lanes look into the mailbox: "
-        must(looking <= 1, complaint + "one should, or another lane's look takes the message")
+        cause = f"{looking} lanes look into the mailbox: one should, or another lane's look takes the message"
+        must(looking <= 1, cause)
     all_lanes(code_steps.steps(GIVEN + mine, "warp_take"))
     cases(_warp, [(1,), (2,)], "{:warp}")(mine, model)
 
@@ -128,8 +133,8 @@ def _warp(mine: Any, _model: Any, warps: int) -> None:
     try:
         got = _out("WARP_TAKE", mine, "warp", mails, out, grid=2, block=32 * warps)
     except Rejected as rejected:
-        complaint = "a warp waits in `warp_take` for another one, which does not call it at the "
-        must("atomicAdd(turn" not in rejected.cause, complaint + "moment")
+        cause = "a warp waits in `warp_take` for another one, which does not call it at the "
+        must("atomicAdd(turn" not in rejected.cause, cause + "moment")
         endless = agt.errors.DeadlockError | agt.errors.RunawayKernelError
         if warps > 1 and isinstance(rejected.__cause__, endless):
             rejected.cause += ". One warp did well: which lane of warp 1 looks? Its message is 0"
@@ -155,9 +160,9 @@ def check_oneshot(mine: Any, model: Any) -> None:
 def _oneshot(mine: str, _model: Any, senders: int) -> None:
     cells, out = np.zeros((2, 2 * senders), np.uint32)
     letters = [2**32 - 1, 0, wide(1)][senders - 1 :: -1]
-    complaint = f"{letters} were sent, one to each cell, "
-    complaint += "and at one of them `poll` says PENDING forever"
-    with about(r"while \(poll", complaint):
+    cause = f"{letters} were sent, one to each cell, "
+    cause += "and at one of them `poll` says PENDING forever"
+    with about(r"while \(poll", cause):
         got = _out("ONESHOT", mine, "oneshot", cells, out, grid=senders + 1)
     for sent, (x, again) in zip(letters, got.reshape(-1, 2), strict=True):
         must(x == sent, f"{x} came out, and {sent} was sent")
@@ -183,8 +188,8 @@ def _together(mine: Any, _model: Any, warps: int, shortest: int, longest: int) -
     found = left_by("TOGETHER", mine, files, args, (1, 2, 3), 1, left.size)
     for i, (rounds, late, met) in enumerate(zip(*found, strict=True)):
         must(not late, f"the future of thread {i} was polled after it had said READY")
-        complaint = f"`together` came back to thread {i}, "
-        must(bool(met), complaint + "and the future of the lane beside it is PENDING")
+        cause = f"`together` came back to thread {i}, "
+        must(bool(met), cause + "and the future of the lane beside it is PENDING")
         right = left.reshape(-1, 32)[i // 32].max() + 1
         why = "as many as the slowest lane of the warp needs"
         counted(f"thread {i} was told of", int(rounds), "round", int(right), why)
@@ -211,8 +216,8 @@ def _ring(mine: Any, _model: Any, blocks: int, begun: int) -> None:
         found = _at_once("RING", mine, "ring_alone", *args, most=1, waits="a poll")
     for k, (got, right) in enumerate(zip(found, _ENDS[blocks], strict=True)):
         says = ["READY" if x else "PENDING" for x in (got, right)]
-        complaint = f"after {', '.join(_CALLS[:k]) or 'nothing'}: `{_CALLS[k]}` says {says[0]}, "
-        must(says[0] == says[1], complaint + f"and {says[1]} is right")
+        cause = f"after {', '.join(_CALLS[:k]) or 'nothing'}: `{_CALLS[k]}` says {says[0]}, "
+        must(says[0] == says[1], cause + f"and {says[1]} is right")
         must(got == right, f"message {int(got) - 1} came out, and {int(right) - 1} is right")
 
 
@@ -223,16 +228,15 @@ def check_door(mine: Any, model: Any) -> None:
         found = _out(*args)
         must(found[0] == 1, "the door is open, and `enter` says PENDING")
         must(found[1] == 0, "somebody is in, and `enter` says READY")
-        complaint = f"somebody is in, and two more calls of `enter` leave the door at {found[2]}: "
-        must(found[2] == 1, complaint + "it should stay at 1, or it opens after enough looks")
+        cause = f"somebody is in, and two more calls of `enter` leave the door at {found[2]}: "
+        must(found[2] == 1, cause + "it should stay at 1, or it opens after enough looks")
         must(found[3] == 1, "`leave` was called, and `enter` says PENDING")
     cases(_door, DOORS, "{0:block} of {1:thread}{2}")(mine, model)
     found = _at_once(*args, most=4, waits="`enter`").tolist()
     for name, fences in zip(("enter", "leave"), found[4:], strict=True):
-        complaint = f"it works, but `{name}` orders more than it needs: "
-        system = complaint + "visitors come from one GPU, and its scope is the whole system"
-        must(fences < 64, system)
-        must(fences < 2, complaint + "one in one direction is enough. The default is the strongest")
+        more = f"it works, but `{name}` orders more than it needs: "
+        must(fences < 64, more + "visitors come from one GPU, and its scope is the whole system")
+        must(fences < 2, more + "one in one direction is enough. The default is the strongest")
 
 
 def _door(mine: Any, _model: Any, blocks: int, threads: int, slow: str) -> None:
@@ -242,8 +246,8 @@ def _door(mine: Any, _model: Any, blocks: int, threads: int, slow: str) -> None:
     with about("'pair'", ORDERS):
         (found,) = left_by("DOOR", mine, files, args, (-1,), blocks, threads)
     visits = 2 * blocks * threads // 32
-    complaint = f"{visits} visits left a count of {found[0]}: two were in at the same time"
-    must(found.tolist() == [visits, visits * (visits + 1) // 2], complaint)
+    cause = f"{visits} visits left a count of {found[0]}: two were in at the same time"
+    must(found.tolist() == [visits, visits * (visits + 1) // 2], cause)
 
 
 # ------------------------------------------------------------------ the challenge
@@ -261,8 +265,8 @@ KITCHENS.insert(3, (12, *(_FINE * ticks for ticks in KITCHENS[2][1:])))
 
 def _kettle(row: tuple[int, ...], ready: int, turn: int, cup: int) -> float:
     """Each cup is picked once; the score is when the last one is ready."""
-    complaint = f"`pick` returned {cup} in turn {turn - 1}, "
-    must(not turn, complaint + "and that is no cup that still waits for the kettle")
+    cause = f"`pick` returned {cup} in turn {turn - 1}, and that is no cup that still waits for the kettle"
+    must(not turn, cause)
     goal = _GOAL * (_FINE if max(row) > _FINE else 1)
     must(ready < goal, f"the last cup is ready after {ready} ticks: get below {goal}")
     return float(ready)

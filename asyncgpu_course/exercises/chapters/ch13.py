@@ -45,12 +45,12 @@ class _Mail(np.ndarray[Any, np.dtype[np.uint32]]):
         if _Mail.looks == 0:  # whoever else has a turn has it with this one
             asyncio.get_running_loop().call_soon(setattr, _Mail, "looks", 0)
         _Mail.looks += 1
-        complaint = "nothing else has a turn while you look again and again: "
-        must(_Mail.looks <= _LOOKS, complaint + "`await agt.sleep(1)` in the loop")
+        cause = "nothing else has a turn while you look again and again: `await agt.sleep(1)` in the loop"
+        must(_Mail.looks <= _LOOKS, cause)
         _Mail.since_answer, _Mail.since = _Mail.since_answer + (now != _Mail.since), now
         flag = np.asarray(self)[0]
-        complaint = f"`mail[0]` was {flag} at the last {2 * _LOOKS} looks: "
-        must(_Mail.since_answer <= 2 * _LOOKS, complaint + "the kernel goes on when it is 2")
+        cause = f"`mail[0]` was {flag} at the last {2 * _LOOKS} looks: "
+        must(_Mail.since_answer <= 2 * _LOOKS, cause + "the kernel goes on when it is 2")
         _Mail.old = None if flag == 1 and index != 1 else _Mail.old
         return np.asarray(self)[index] if index != 1 or _Mail.old is None else _Mail.old
 
@@ -60,15 +60,14 @@ class _Mail(np.ndarray[Any, np.dtype[np.uint32]]):
         written = np.zeros(3, np.bool_)
         written[index] = True
         flag, letter, answer = np.asarray(self).tolist()
-        complaint = "your function writes to `mail[1]`, where the kernel's letter is: "
-        must(letter == asked, complaint + "the answer goes to `mail[2]`")
+        cause = "your function writes to `mail[1]`, where the kernel's letter is: "
+        must(letter == asked, cause + "the answer goes to `mail[2]`")
         if written[0] and flag == ANSWERED:
             # An answer that got there on a way that is not seen here, by a slice, can be told by its value.
             early = not _Mail.answered and (bool(written[2]) or answer != 2 * letter)
             _Mail.answered, _Mail.old, _Mail.since_answer = False, letter, 0
-            complaint = "your function sets `mail[0]` to 2 before the answer is in `mail[2]`, "
-            complaint += "so the kernel may "
-            must(not early, complaint + "read an old number there: first the answer, then the flag")
+            cause = "your function sets `mail[0]` to 2 before the answer is in `mail[2]`, so the kernel may "
+            must(not early, cause + "read an old number there: first the answer, then the flag")
         elif written[2]:
             _Mail.answered = True
 
@@ -114,11 +113,11 @@ def _answer(mine: Any, _model: Any, rounds: int, first: int) -> None:
     call(main)
     for k, got in enumerate(answers.tolist()):
         letter = (k != 4) * (first + k * (k - 1))
-        complaint = f"letter {k + 1} of {rounds} asked for the double of {letter}, and the kernel "
-        complaint += f"read {got}: each letter gets the double of what is in `mail[1]` once "
-        must(got == 2 * letter, complaint + "`mail[0]` is 1")
-    complaint = "the kernel has ended, and your function still waits: it should end after "
-    must(not waits[0], complaint + count(rounds, "letter"))
+        cause = f"letter {k + 1} of {rounds} asked for the double of {letter}, and the kernel read {got}: "
+        cause += "each letter gets the double of what is in `mail[1]` once `mail[0]` is 1"
+        must(got == 2 * letter, cause)
+    cause = "the kernel has ended, and your function still waits: it should end after "
+    must(not waits[0], cause + count(rounds, "letter"))
 
 
 # ------------------------------------------------------------------ the kernel's side
@@ -130,23 +129,22 @@ def check_ask(mine: Any, model: Any) -> None:
     looks = [s for s in steps if (s.kind, s.value) == ("read", 0) or s.name.startswith(by_atomic)]
     deepest = max((step.depth for step in looks), default=0)
     slept = [s for s in steps if s.name == "__nanosleep" and s.depth >= deepest and s.value != 0]
-    complaint = "the wait does not sleep between two looks. Put `__nanosleep(100)` into it: it "
-    complaint += "leaves the bus to others, and by it the simulated device knows that the loop "
-    must(bool(slept), complaint + "waits, and lets Python have a turn")
+    cause = "the wait does not sleep between two looks. Put `__nanosleep(100)` into it: it leaves the bus to "
+    cause += "others, and by it the simulated device knows that the loop waits, and lets Python have a turn"
+    must(bool(slept), cause)
     device = _impatient()
     cases(_asked, [(3, LOOKED), (1, 10 * LOOKED)], "{:question}")(kernel, model)
     with case("a host that never answers"):
-        complaint = "the kernel has not come back after 1.1 million turns: after a million it "
-        complaint += "should `return`, which neither a wait without a count does nor `__trap()`, "
-        complaint += "nor going on with the next question"
-        must(_gives_up(kernel, 1_100_000, 1) and _gives_up(kernel, 1_100_000), complaint)
-        complaint = "the kernel gives up too early: a host may take its time, up to a million turns"
+        cause = "the kernel has not come back after 1.1 million turns: after a million it should `return`, "
+        cause += "which neither a wait without a count does nor `__trap()`, nor going on with the "
+        cause += "next question"
+        must(_gives_up(kernel, 1_100_000, 1) and _gives_up(kernel, 1_100_000), cause)
+        cause = "the kernel gives up too early: a host may take its time, up to a million turns"
         # Not a million, since turns of nested loops are told to a percent.
-        must(not _gives_up(kernel, 990_000), complaint)
+        must(not _gives_up(kernel, 990_000), cause)
     device.leap = 600_000  # turns until each answer
-    complaint = "the count of turns goes on from question to question, "
-    complaint += "and should begin anew at each"
-    must(_answered(kernel, 2, 0, device.machine.engine.give_up)[2][1] == wide(101), complaint)
+    cause = "the count of turns goes on from question to question, and should begin anew at each"
+    must(_answered(kernel, 2, 0, device.machine.engine.give_up)[2][1] == wide(101), cause)
 
 
 def _gives_up(kernel: agt.Kernel, turns: int, n: int = 2) -> bool:
@@ -199,9 +197,8 @@ def _answered(
 
 def _asked(kernel: agt.Kernel, _model: Any, n: int, looks: int) -> None:
     answers, asked, out = _answered(kernel, n, looks)
-    complaint = f"the kernel ended after {answers} of them: it should go on when the flag is 2, "
-    complaint += "and wait for that up to a million turns, since the host takes its time"
-    must(len(asked) == answers, complaint)
+    cause = f"the kernel ended after {answers} of them: it should go on when the flag is 2, and wait for "
+    must(len(asked) == answers, cause + "that up to a million turns, since the host takes its time")
     wanted = [100 + k for k in range(n)]
     must(asked == wanted, f"the host was asked for {asked}, and {wanted} is right")
     equal(out, np.array([wide(k) for k in wanted], np.uint32))
@@ -216,12 +213,11 @@ def _late_ask(mine: Any, _model: Any, n: int) -> None:
     for _ in range(4):  # since it is chance who is late
         out, asked = left_in((1, 2), trial, args, grid=2, block=1)
         for k, (letter, answer) in enumerate(zip(asked.tolist(), out.tolist(), strict=True)):
-            complaint = f"for question {k} there is no `__threadfence_system()` between "
-            flag = complaint + "the question and the flag, so the host read an old letter: "
-            must(letter == 100 + k, flag + "first the question, then the fence, then the flag")
-            complaint += "the last look at the flag and the answer, or no `volatile` there: "
-            complaint += "it is old"
-            must(answer == 300 - k, complaint)
+            fence = f"for question {k} there is no `__threadfence_system()` between "
+            cause = fence + "the question and the flag, so the host read an old letter: "
+            must(letter == 100 + k, cause + "first the question, then the fence, then the flag")
+            cause = fence + "the last look at the flag and the answer, or no `volatile` there: "
+            must(answer == 300 - k, cause + "it is old")
 
 
 # ------------------------------------------------------------------ the free stack
@@ -266,10 +262,10 @@ def check_stack(mine: Any, model: Any) -> None:
         # One more than there are: a look at an empty pile is no swap.
         alone = call(next, orders.interleavings([_taking(mine, PACKETS + 1, back)], begun))
         tag, pushes = alone.memory["top"][1], len(back)
-        complaint = "no packet is lost: for that, `pop` alone, or `push` alone, may raise the tag. "
-        complaint += f"But each swap should: from {_MANY}, where this test begins, 3 in `pop` and "
-        complaint += f"{pushes} in `push` should take it to {_MANY + 3 + pushes}, and it is {tag} "
-        must(tag == _MANY + 3 + pushes, complaint + "(an empty pile keeps its tag)")
+        cause = "no packet is lost: for that, `pop` alone, or `push` alone, may raise the tag. But each swap "
+        cause += f"should: from {_MANY}, where this test begins, 3 in `pop` and {pushes} in `push` should "
+        cause += f"take it to {_MANY + 3 + pushes}, and it is {tag} (an empty pile keeps its tag)"
+        must(tag == _MANY + 3 + pushes, cause)
 
 
 def _stack(mine: Any, _model: Any, number: int, back: Any, _: str, first: Any = ()) -> None:
@@ -286,9 +282,9 @@ def _stack(mine: Any, _model: Any, number: int, back: Any, _: str, first: Any = 
 
     def all_orders() -> list[tuple[str, list[str]]]:
         (used,) = orders.interleavings([_taking(mine, 1, (0,))], memory)
-        complaint = 'a pair was stored in ("next", packet): '
-        complaint += "it is the number of the packet below, or None"
-        must(not any(isinstance(used.memory[link], tuple) for link in _LINKS), complaint)
+        cause = 'a pair was stored in ("next", packet): '
+        cause += "it is the number of the packet below, or None"
+        must(not any(isinstance(used.memory[link], tuple) for link in _LINKS), cause)
         begun = used.memory if back else memory
         return [packets(o) for o in orders.interleavings(threads, begun, INTERRUPTIONS)]
 
@@ -296,11 +292,13 @@ def _stack(mine: Any, _model: Any, number: int, back: Any, _: str, first: Any = 
     wrong = [(order, owned) for order, owned in found if owned != [str(p) for p in range(PACKETS)]]
     if wrong:
         order, owned = wrong[0]
-        complaint = f"in {len(wrong)} of {len(found)} orders, such as {order} of the steps of A "
-        complaint += "and B, "
-        gave_up = complaint + "`pop` gave up although a packet was there: look again instead"
-        must("None" not in owned, gave_up)
-        must(False, complaint + "a packet got two owners, or was lost")
+        what = "a packet got two owners, or was lost"
+        if "None" in owned:
+            what = "`pop` gave up although a packet was there: look again instead"
+        orders_of = (
+            f"in {len(wrong)} of {len(found)} orders, such as {order} of the steps of A and B"
+        )
+        raise Rejected(f"{orders_of}, {what}")
 
 
 # ------------------------------------------------------------------ a kernel that calls
@@ -348,17 +346,16 @@ def _billed(kernel: agt.Kernel, _: Any, blocks: int, stop_at: int, refuses: bool
     how: Any = {"handlers": {16: price}} if refuses else {"batch_handlers": {16: prices}}
     with beside_host(kernel, *args, packets=packets, grid=blocks, forgiven=(LookupError,), **how):
         if stop_at or refuses:
-            complaint = "a block changed its cost although it got no answer: look at what "
-            complaint += "`hostcall` returns, and write nothing where that is false, not even a 0"
-            must(bool(((costs == 7) | ~refused & (costs == right)).all()), complaint)
+            cause = "a block changed its cost although it got no answer: look at what `hostcall` returns, "
+            cause += "and write nothing where that is false, not even a 0"
+            must(bool(((costs == 7) | ~refused & (costs == right)).all()), cause)
         if stop_at:
             return
-        complaint = f"the host was asked {len(asked)} times, for {sorted(set(asked))[:6]}...: "
-        complaint += "each block asks once, for the price of its own item"
-        must(sorted(asked) == sorted(items.tolist()), complaint)
+        cause = f"the host was asked {len(asked)} times, for {sorted(set(asked))[:6]}...: each block asks "
+        must(sorted(asked) == sorted(items.tolist()), cause + "once, for the price of its own item")
         equal(costs, np.where(refused, np.uint64(7), right))
-        complaint = "the host was never asked by two blocks at a time: let each block ask for its "
-        must(refuses or max(together) > 1, complaint + "own item, and no block for others")
+        cause = "the host was never asked by two blocks at a time: let each block ask for its "
+        must(refuses or max(together) > 1, cause + "own item, and no block for others")
 
 
 def _batch(mine: Any, _model: Any, number: int) -> None:
@@ -382,8 +379,8 @@ def _batch(mine: Any, _model: Any, number: int) -> None:
             sys.settrace(before)
         with case(f"the {turn} batch"):
             equal(got, lists[which][a] * b)
-        complaint = f"Python takes {steps} steps, one call after the other: "
-        must(steps < max(number, 500), complaint + "`prices[items]` gives all at once")
+        cause = f"Python takes {steps} steps, one call after the other: `prices[items]` gives all at once"
+        must(steps < max(number, 500), cause)
 
 
 # ------------------------------------------------------------------ the challenge
@@ -401,8 +398,8 @@ def check_pipeline(mine: Any, model: Any) -> float:
     _far_apart(mine)
     for service in ("HOSTCALL_READ", "HOSTCALL_WRITE", ALL_ANSWERED):
         _spied(mine, service)
-    complaint = f"the file is right, and takes {took:.0f} µs: get below {_GOAL_US:.0f}. "
-    must(took < _GOAL_US, complaint + f"Its calls were answered in {count(rounds, 'round')}")
+    cause = f"the file is right, and takes {took:.0f} µs: get below {_GOAL_US:.0f}. "
+    must(took < _GOAL_US, cause + f"Its calls were answered in {count(rounds, 'round')}")
     return took
 
 

@@ -81,15 +81,15 @@ def _ask(mine: Any, _model: Any, calls: int, packets: int) -> None:
     tried = trial("ASK", mine, cuda("13b_ask_given"), cuda("13b_ask"))
     with tried as kernel, office.run(kernel, calls, agt.mapped(out), packets=packets, stuck=stuck):
         twice = [a for a, times in office.asked.items() if times > 1]
-        complaint = f"the host was asked for {twice[:1]} more than once: "
-        must(not twice, complaint + "which step comes after asking?")
+        cause = f"the host was asked for {twice[:1]} more than once: which step comes after asking?"
+        must(not twice, cause)
         for k, got in enumerate(out.tolist()):
             a = wide(k + 1, 64)
             must(a in office.asked, f"the host was never asked for {a}, which is `a` of call {k}")
-            complaint = f"call {k} was answered {wide(_TIMES * (k + 1), 64)}, and `answer` is {got}"
-            must(got == wide(_TIMES * (k + 1), 64), complaint)
-        complaint = "two calls were joined, and the host never had both at a time: "
-        must(min(calls, packets) < 2 or office.most > 1, complaint + "does `poll` wait?")
+            cause = f"call {k} was answered {wide(_TIMES * (k + 1), 64)}, and `answer` is {got}"
+            must(got == wide(_TIMES * (k + 1), 64), cause)
+        cause = "two calls were joined, and the host never had both at a time: does `poll` wait?"
+        must(min(calls, packets) < 2 or office.most > 1, cause)
 
 
 def _late(mine: Any, _model: Any, name: str, after: str, then: str) -> None:
@@ -99,9 +99,9 @@ def _late(mine: Any, _model: Any, name: str, after: str, then: str) -> None:
         with trial(name, mine, cuda("13b_ask_late_given"), cuda(after)) as kernel:
             for _ in range(4):  # since it is chance who is late
                 (answers,) = left_in((1,), kernel, args, grid=2, block=1)
-                complaint = "there is no `__threadfence_system()` between `hostcall_done` and "
-                complaint += f"`{then}`: what the host wrote may come only after that"
-                must(answers.tolist() == [10, 20, 30, 40], complaint)
+                cause = f"there is no `__threadfence_system()` between `hostcall_done` and `{then}`: what "
+                cause += "the host wrote may come only after that"
+                must(answers.tolist() == [10, 20, 30, 40], cause)
     except Rejected as rejected:  # it may call what the block lacks that is the host here
         if not isinstance(rejected.__cause__, agt.errors.KernelCompileError):
             raise
@@ -112,10 +112,10 @@ def _drop(mine: Any, _model: Any, step: int, us: float) -> None:
     office = _Office(lambda a: us if a == 1 else 5.0)
     tried = trial("DROPPED", mine, cuda("13b_drop_given"), cuda("13b_drop"))
     with tried as kernel, office.run(kernel, step, agt.mapped(_left(1)), packets=2):
-        complaint = "`dropped` waits for the host, and nobody wants the answer any more: "
-        must(step != 2 or us < 20 or office.most > 1, complaint + "leave the packet")
-        complaint = "the host was asked, and nobody wants the answer any more"
-        must(step != 1 or [*office.asked] == [2], complaint)
+        cause = "`dropped` waits for the host, and nobody wants the answer any more: "
+        must(step != 2 or us < 20 or office.most > 1, cause + "leave the packet")
+        cause = "the host was asked, and nobody wants the answer any more"
+        must(step != 1 or [*office.asked] == [2], cause)
 
 
 # ------------------------------------------------------------------ results and errors
@@ -135,10 +135,10 @@ def check_both(mine: Any, model: Any) -> None:
             right = [-office.mood(q)[1] for q in refused] or [a * _TIMES * b * _TIMES]
             when = case(f"{refused or 'none'} refused, and answers after {us:.0f} µs{zero}")
             with when, office.run(kernel, a, b, agt.mapped(out)):
-                complaint = f"the host was asked for {sorted(office.asked)}, and for {a} and {b} "
-                must(not office.asked - Counter([a, b]), complaint + "is right")
-                complaint = f"`out[0]` is {int(out[0])}, and {' or '.join(map(str, right))} is "
-                must(int(out[0]) in right, complaint + "right")
+                cause = f"the host was asked for {sorted(office.asked)}, and for {a} and {b} "
+                must(not office.asked - Counter([a, b]), cause + "is right")
+                cause = f"`out[0]` is {int(out[0])}, and {' or '.join(map(str, right))} is right"
+                must(int(out[0]) in right, cause)
                 must(office.most > 1, "the host never had both questions at a time: join them")
         keeps_waiting(kernel.source, "", 3, 2, agt.mapped(_left(1)))
 
@@ -159,12 +159,12 @@ def _race(kernel: agt.Kernel, _model: Any, a: int, b: int, first: int) -> None:
     one, out, office = _A if first else 0, _left(1), _Office(lambda q: b if q == _B else a)
     right = -1 if first < 0 else _TIMES * first
     with office.run(kernel, one, _B, agt.mapped(out)):
-        complaint = f"`out[0]` is {int(out[0])}, and {right} is right: "
+        cause = f"`out[0]` is {int(out[0])}, and {right} is right: "
         won = "no answer came in time" if first < 0 else f"the answer to {first} came first"
-        must(int(out[0]) == right, complaint + won)
+        must(int(out[0]) == right, cause + won)
         asked = sorted(office.asked.elements())
-        complaint = f"the host was asked for {asked}, and {sorted([one, _B])} at the same time is "
-        must(asked == sorted([one, _B]) and office.most > 1, complaint + "right")
+        cause = f"the host was asked for {asked}, and {sorted([one, _B])} at the same time is right"
+        must(asked == sorted([one, _B]) and office.most > 1, cause)
 
 
 # ------------------------------------------------------------------ asking again
@@ -190,8 +190,8 @@ def _retry(mine: Any, _model: Any, _words: str, packets: int, *given: Any) -> No
     office.less, office.times = MANY_BITS, _LARGE  # so that one answer is 0
 
     def mood(a: int) -> tuple[float, int]:
-        complaint = f"the host was asked for {a}, and `a` is {MANY_BITS} or {MANY_BITS + 1}"
-        must(a in (MANY_BITS, MANY_BITS + 1), complaint)
+        cause = f"the host was asked for {a}, and `a` is {MANY_BITS} or {MANY_BITS + 1}"
+        must(a in (MANY_BITS, MANY_BITS + 1), cause)
         return moods[a - MANY_BITS][min(office.asked[a], len(moods[a - MANY_BITS])) - 1]
 
     office.mood = mood
@@ -202,10 +202,10 @@ def _retry(mine: Any, _model: Any, _words: str, packets: int, *given: Any) -> No
             asked = office.asked[MANY_BITS + a - 1]
             counted(f"question {a} came to the host", asked, "time", min(len(tries), 3))
             must(found == due, f"`Retry` of question {a} ended with {found}, and {due} is right")
-        complaint = "the host never had both questions: does `poll` wait?"
-        must(packets == 1 or office.most > 1, complaint)
-        complaint = "`drop` waits for an answer that nobody wants any more"
-        must(bool(right) or office.behind > 0, complaint)
+        cause = "the host never had both questions: does `poll` wait?"
+        must(packets == 1 or office.most > 1, cause)
+        cause = "`drop` waits for an answer that nobody wants any more"
+        must(bool(right) or office.behind > 0, cause)
 
 
 # ------------------------------------------------------------------ the challenge
@@ -237,13 +237,12 @@ def _ahead(text: str, _model: Any, pieces: int, us: float, changed: str) -> floa
         kernel = as_kernel(before + text, "AHEAD")
         with office.run(kernel, pieces, agt.mapped(out)) as took:
             asked = sorted(office.asked.elements())
-            complaint = f"the host was asked for pieces {asked[:14]}, "
-            must(asked == wanted, complaint + f"and 0 to {pieces - 1} is right")
-            complaint = f"the sum is {out[0]:.2f}, and {right:.2f} is right"
-            must(abs(float(out[0]) - right) < 1e-3 * right, complaint)
-    complaint = f"a piece that comes at once took {took:.0f} µs, "
-    complaint += f"and over {WORK_US:.0f} with the work given"
-    must(pieces > 1 or took >= WORK_US, complaint + ": leave `work` as it is, and read ahead")
+            cause = f"the host was asked for pieces {asked[:14]}, and 0 to {pieces - 1} is right"
+            must(asked == wanted, cause)
+            cause = f"the sum is {out[0]:.2f}, and {right:.2f} is right"
+            must(abs(float(out[0]) - right) < 1e-3 * right, cause)
+    cause = f"a piece that comes at once took {took:.0f} µs, and over {WORK_US:.0f} with the work given: "
+    must(pieces > 1 or took >= WORK_US, cause + "leave `work` as it is, and read ahead")
     return took
 
 

@@ -45,13 +45,13 @@ def _grep(mine: Any, _model: Any, text: bytes, letter: str, block: int = 64) -> 
     equal(np.sort(places), right)
     for warp in range(-(-len(text) // 32)):
         here = places[places // 32 == warp].tolist()
-        complaint = f"warp {warp} wrote its places as {here}: a lane's rank is the number of votes "
-        must(here == sorted(here), complaint + "*below* it, so they stay in order")
+        cause = f"warp {warp} wrote its places as {here}: a lane's rank is the number of votes "
+        must(here == sorted(here), cause + "*below* it, so they stay in order")
     made = sum(run.counts.atomics for kernel in seen.kernels for run in kernel.launches)
     warps = len(set((right // 32).tolist()))
-    complaint = f"{count(made, 'atomic')} for {count(warps, 'warp')} with a match: one lane asks "
-    complaint += "for all, and tells the others by `__shfl_sync`; "
-    must(made <= warps, complaint + "a warp without a match need not ask")
+    cause = f"{count(made, 'atomic')} for {count(warps, 'warp')} with a match: one lane asks for all, and "
+    cause += "tells the others by `__shfl_sync`; a warp without a match need not ask"
+    must(made <= warps, cause)
 
 
 # ------------------------------------------------------------------ a search that reads
@@ -79,14 +79,14 @@ def _search(mine: Any, _model: Any, pieces: int, asked: int, refused: int, how: 
         apart.ravel()[:] = agt.d2h(found).sync()
         right = ((database[:, None].astype(int) - pictures[None, :, :, None]) ** 2).sum(2)
         last = refused if refused >= 0 else pieces
-        complaint = f"the host was asked for pieces {wanted[:14]}, and 0 to {pieces - 1} are "
-        must(refused >= 0 or sorted(wanted) == [*range(pieces)], complaint + "wanted once each")
+        cause = f"the host was asked for pieces {wanted[:14]}, and 0 to {pieces - 1} are wanted once each"
+        must(refused >= 0 or sorted(wanted) == [*range(pieces)], cause)
         equal(apart[:last].ravel(), right[:last].ravel().astype(np.int32))
-        complaint = "the host refused a piece, and the kernel worked on it all the same: "
-        must(bool((apart[last:] == -1).all()), complaint + "it should end there")
-    complaint = f"all distances are right, and the search takes {took:.0f} µs: get below "
-    complaint += f"{SEARCH_US} (a question leaves at its first `poll()`, or when somebody waits "
-    must(refused >= 0 or pieces < 9 or took < SEARCH_US, complaint + "for it)")
+        cause = "the host refused a piece, and the kernel worked on it all the same: it should end there"
+        must(bool((apart[last:] == -1).all()), cause)
+    cause = f"all distances are right, and the search takes {took:.0f} µs: get below "
+    cause += f"{SEARCH_US} (a question leaves at its first `poll()`, or when somebody waits "
+    must(refused >= 0 or pieces < 9 or took < SEARCH_US, cause + "for it)")
     return took
 
 

@@ -56,8 +56,8 @@ def _flash(mine: Any, _model: Any, words: int, scale: float, _how: str) -> None:
         raise
     asked = sum(kernel.counts.load_bytes for kernel in seen.kernels)
     once = 4 * _SIZE * (words + 2 * sum(min(words, first + 32) for first in range(0, words, 32)))
-    complaint = f"threads ask the memory for {asked:,} bytes, "
-    must(asked < 1.3 * once, complaint + f"and for {once:,} if a block goes over its words once")
+    cause = f"threads ask the memory for {asked:,} bytes, "
+    must(asked < 1.3 * once, cause + f"and for {once:,} if a block goes over its words once")
 
 
 # ------------------------------------------------------------------ a queue that fills itself
@@ -75,12 +75,12 @@ def check_queue(mine: Any, model: Any) -> None:
     cases(_fills, TREES, words)(mine, model)
     args = 1, *[np.full(2, -1, np.int32)] * 7, np.array([0, 1, 1], np.uint32)
     kernel = call(agt.Kernel, cuda("14b_queue_given") + mine + cuda("14b_queue"), "trial")
-    complaint = "`take` gives up although an item is open: "
-    complaint += "whoever works on it for long may still put something"
+    cause = "`take` gives up although an item is open: "
+    cause += "whoever works on it for long may still put something"
     for leap in 100_000, None:
         cast(SimDevice, agt.current_device()).leap = leap
         try:
-            must(stays(lambda: left_in((7,), kernel, args, grid=1, block=32)), complaint)
+            must(stays(lambda: left_in((7,), kernel, args, grid=1, block=32)), cause)
         except Rejected as rejected:  # who has waited for long enough may give up, by a trap
             if leap or "__trap()" not in rejected.cause:
                 raise
@@ -100,20 +100,20 @@ def _fills(mine: Any, _model: Any, n: int, kind: str, blocks: int, apart: int = 
         with trial("QUEUE", mine, given, cuda("14b_queue")) as kernel:
             (times,) = left_in((5,), kernel, args, grid=blocks, block=32)
     except Rejected as rejected:
-        complaint = "a block waits forever in `take`: either nothing tells it that no more will "
-        complaint += "come (`open` is counted too late, too early or not at all), or its item went "
-        complaint += "to a block that had left"
+        cause = "a block waits forever in `take`: either nothing tells it that no more will "
+        cause += "come (`open` is counted too late, too early or not at all), or its item went "
+        cause += "to a block that had left"
         if blocks == 4:
-            complaint += "; others see that `open` was raised only behind a fence"
+            cause += "; others see that `open` was raised only behind a fence"
         gave_up = "__trap()" in rejected.cause and "of your text" in rejected.cause
-        must("waits forever" not in rejected.cause and not gave_up, complaint)
+        must("waits forever" not in rejected.cause and not gave_up, cause)
         raise
     due = np.arange(gift.size) % apart == 0
     for item in np.flatnonzero(times != due):
         at = item // apart
         thread = int((at - 1 - begin[np.searchsorted(begin, at) - 1]) % 32)
-        why = f"thread {thread} put it. Either that does nothing, or somebody left while others could still "
-        why = "" if times[item] else why + "put something"
+        lost = f"thread {thread} put it. Either that does nothing, or somebody left while others "
+        why = "" if times[item] else lost + "could still put something"
         counted(f"item {item} was done", int(times[item]), "time", int(due[item]), why)
 
 

@@ -23,12 +23,12 @@ from asyncgpu_course.internals import count, happens_before
 
 def _free(trace: agt.Trace, one: agt.types.Span, other: agt.types.Span, cure: str) -> None:
     for early, late in ((one, other), (other, one)):
-        complaint = f"`{late.name}` on {late.device} waits for `{early.name}` on {early.device}: "
-        must(not happens_before(trace, early, late), complaint + f"{cure}", early, late)
+        cause = f"`{late.name}` on {late.device} waits for `{early.name}` on {early.device}: {cure}"
+        must(not happens_before(trace, early, late), cause, early, late)
 
 
 def _is_sum(
-    got: Any, place: str, due: list[str], known: dict[str, CheckedArray], also: str = ""
+    got: Any, place: str, due: list[str], known: dict[str, CheckedArray], cure: str = ""
 ) -> None:
     """This is the sum of the arrays that are due. If it adds up others of these, a rejection says which."""
     names = [name for name, array in known.items() if array.shape == np.shape(got)]
@@ -36,11 +36,11 @@ def _is_sum(
         columns, flat = np.stack([known[name].ravel() for name in names], 1), np.ravel(got)
         times: CheckedArray = np.round(np.linalg.lstsq(columns, flat, rcond=None)[0])
         parts = {name: int(n) for name, n in zip(names, times, strict=True) if n}
-        shown = " + ".join(name if n == 1 else f"{n} times {name}" for name, n in parts.items())
+        sums = [name if n == 1 else f"{n} times {name}" for name, n in parts.items()]
         missing = ", ".join(name for name in due if name not in parts)
         lacks = f"and lacks {missing}" if missing else f"and should be {' + '.join(due)}"
         wrong = parts != dict.fromkeys(due, 1) and np.allclose(columns @ times, flat, atol=1e-3)
-        must(not wrong, f"{place} is {shown or 'zero'}, {lacks}{also}")
+        must(not wrong, f"{place} is {' + '.join(sums) or 'zero'}, {lacks}{cure}")
     with case(place):
         equal(got, np.sum([known[name] for name in due], 0))
 
@@ -68,18 +68,17 @@ def _shares(run: Observed, gpus: int, rows: int) -> None:
     """Each GPU has its share of the rows, at the same time as the others, and the results are in order."""
     parts = results.listed("split", run.result, gpus)
     sizes = [len(part) for part in parts]
-    complaint = f"the parts have {sizes} rows, and should have {rows} together, and differ by one "
-    must(sum(sizes) == rows and max(sizes) - min(sizes) <= 1, complaint + "at most")
+    cause = f"the parts have {sizes} rows, and should have {rows} together, and differ by one "
+    must(sum(sizes) == rows and max(sizes) - min(sizes) <= 1, cause + "at most")
     batch, w = _batch(rows)
     right = np.split(batch @ w, np.cumsum(sizes)[:-1])
-    complaint = "the batch got its numbers only when `split` had returned, and the results are "
-    complaint += "those of what was there before: cut it into views, and copy nothing yet"
-    must(any(map(np.any, parts)), complaint)
+    cause = "the batch got its numbers only when `split` had returned, and the results are those of what was "
+    must(any(map(np.any, parts)), cause + "there before: cut it into views, and copy nothing yet")
     results.each_equal(parts, right, "part")
     work = run.trace.find("sgemm_naive")
     idle = gpus - len({span.device for span in work})
-    complaint = f"{count(idle, 'GPU')} did nothing: `op.on(device)` says where a part runs"
-    must(not idle, complaint, *work)
+    cause = f"{count(idle, 'GPU')} did nothing: `op.on(device)` says where a part runs"
+    must(not idle, cause, *work)
     for one, other in pairwise(work):
         _free(run.trace, one, other, "they should work at the same time")
 
@@ -114,14 +113,14 @@ def _moved_once(run: Observed, gpus: int, steps: int) -> None:
     for i in range(gpus):
         done = trace.find(f"work_{i}")
         where = " and ".join(sorted({str(span.device) for span in done}) or ["no GPU"])
-        complaint = f"part {i} had {count(len(done), 'round')} of `work`, on {where}, and should "
-        complaint += f"have {steps} on "
+        cause = f"part {i} had {count(len(done), 'round')} of `work`, on {where}, and should "
+        cause += f"have {steps} on sim:{i}: each part has a GPU of its own"
         there = all(span.device == f"sim:{i}" for span in done) and len(done) == steps
-        must(there, f"{complaint}sim:{i}: each part has a GPU of its own", *done[:1])
+        must(there, cause, *done[:1])
     copies = trace.find("peer copy")
-    complaint = f"the parts moved {count(len(copies), 'time')} from GPU to GPU, and "
-    complaint += f"{2 * (gpus - 1)} are enough: a part goes over before its first step and back "
-    must(len(copies) <= 2 * (gpus - 1), complaint + "after its last", *copies[1:3])
+    cause = f"the parts moved {count(len(copies), 'time')} from GPU to GPU, and {2 * (gpus - 1)} are enough: "
+    cause += "a part goes over before its first step and back after its last"
+    must(len(copies) <= 2 * (gpus - 1), cause, *copies[1:3])
     for i, k in combinations(range(gpus), 2):
         ends = trace.find(f"work_{i}")[0], trace.find(f"work_{k}")[-1]
         _free(trace, *ends, "`agt.overlap` lets parts go side by side")
@@ -168,18 +167,20 @@ def _around(run: Observed, ranks: int, size: int) -> None:
     chunks, every = _chunks(ranks, size), range(ranks)
     known = {f"part {i} of rank {r}": chunks[r, i] for r in every for i in every}
     complete = np.isclose(np.array(run.result), chunks.sum(0), atol=1e-4).all(2).sum(1)
-    also = ". Each rank has one complete part by now: let these go around, and replace what's there"
-    also = also if (complete == 1).all() else ""
+    half_way = (
+        ". Each rank has one complete part by now: let these go around, and replace what's there"
+    )
     for rank, parts in enumerate(run.result):
         for i, part in enumerate(parts):
             due = [f"part {i} of rank {r}" for r in every]
-            _is_sum(part, f"in the end, part {i} on rank {rank}", due, known, also)
+            cure = half_way if (complete == 1).all() else ""
+            _is_sum(part, f"in the end, part {i} on rank {rank}", due, known, cure)
     sends, most = [s for s in run.trace if s.name in ("exchange", "send")], 2 * (ranks - 1)
     for rank in every:
         mine = [span for span in sends if span.detail["rank"] == rank]
         parts = sum(int(str(span.detail["bytes"])) for span in mine) // (4 * size)
-        complaint = f"rank {rank} sent {count(parts, 'part')}, and {most} are enough: "
-        must(parts <= most, complaint + "in each step, send one part", *mine[:1])
+        cause = f"rank {rank} sent {count(parts, 'part')}, and {most} are enough: in each step, send one part"
+        must(parts <= most, cause, *mine[:1])
 
 
 # ------------------------------------------------------------------ order
@@ -213,8 +214,8 @@ def _agreed(answer: Any, ranks: int, sizes: Sequence[results.ResultShape]) -> Ob
             def home(arrays: Any) -> agt.DeviceOp[Any]:
                 absent = [name for name in shapes if name not in there[rank]]
                 few = absent and getattr(arrays, "__len__", int)() < len(sizes)
-                complaint = f"rank {rank} has nothing for `{', '.join(absent)}`, "
-                must(not few, complaint + "and contributes zeros to that sum")
+                cause = f"rank {rank} has nothing for `{', '.join(absent)}`, "
+                must(not few, cause + "and contributes zeros to that sum")
                 found = results.listed("reduce_all", arrays, len(sizes))
                 return agt.zip(*[agt.d2h(array) for array in found])
 
@@ -235,6 +236,9 @@ def _one_order(run: Observed, ranks: int, sizes: Sequence[results.ResultShape]) 
 
 # ------------------------------------------------------------------ overlapped
 ROWS, N = 32, 8192
+_TOO_EARLY = (
+    "`reduces[0]` begins before `gradients[0]` is over, and needs what that computes. That's a {}"
+)
 
 
 def _gradient(name: str, ones: Any, state: Any, out: Any) -> agt.DeviceOp[Any]:
@@ -263,8 +267,7 @@ def _trained(answer: Any, gpus: int, layers: int) -> Observed:
         reduces = [group.all_reduce([a.borrow() for a in arrays]) for arrays in sums]
         gradients = [gradient(i) for i in range(layers)]
         agt.zip(*gradients, *reduces)  # so nobody is warned of those that stay unrun
-        complaint = "`reduces[0]` begins before `gradients[0]` is over, and needs what that "
-        with about("race on array 'gradient 0'", complaint + "computes. That's a {}"):
+        with about("race on array 'gradient 0'", _TOO_EARLY):
             run = observe(built("overlapped", answer, agt.Trace(), gradients, reduces).sync)
         run.result = [[agt.d2h(a.borrow()).on(a.device).sync() for a in arrays] for arrays in sums]
     return run
@@ -285,9 +288,9 @@ def _hidden(run: Observed, gpus: int, layers: int) -> None:
         reduced = [span for span in trace.find("all_reduce") if span.device == device]
         for i, k in combinations(range(layers), 2):
             (after,) = [s for s in trace.find(f"gradient_{k}") if s.device == device]
-            complaint = f"gradients[{k}] and reduces[{i}] don't need each other. (A group does its "
-            complaint += "calls in the order in which they are launched, and `overlap` and `zip` "
-            _free(trace, reduced[i], after, complaint + "launch their arms in order)")
+            cause = f"gradients[{k}] and reduces[{i}] don't need each other. (A group does its "
+            cause += "calls in the order in which they are launched, and `overlap` and `zip` "
+            _free(trace, reduced[i], after, cause + "launch their arms in order)")
 
 
 # ------------------------------------------------------------------ halo
@@ -346,9 +349,9 @@ def _seamless(run: Observed, ranks: int) -> None:
         for talk in talks:
             _free(run.trace, talk, middle, "the middle needs no neighbour")
         first = min(talks, key=lambda span: span.start)
-        complaint = f"on {device} Python launches the talk before the middle, which takes longest: "
-        complaint += "give the middle the first arm of the `overlap`"
-        must(middle.start <= first.start, complaint, first, middle)
+        cause = f"on {device} Python launches the talk before the middle, which takes longest: give the "
+        cause += "middle the first arm of the `overlap`"
+        must(middle.start <= first.start, cause, first, middle)
 
 
 CHAPTER_15 = (

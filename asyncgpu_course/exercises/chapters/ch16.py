@@ -52,8 +52,8 @@ def _tried(
             warnings.simplefilter("ignore", agt.errors.ByValueWarning)  # bytes are counted
             warnings.simplefilter("ignore", agt.errors.PageableCopyWarning)
             found = call(attempt)
-        complaint = "no kernel ran: an operation does nothing until a worker gets it, "
-        must(any(span.kind == "kernel" for span in found.trace), complaint + "by `await gpu(op)`")
+        cause = "no kernel ran: an operation does nothing until a worker gets it, "
+        must(any(span.kind == "kernel" for span in found.trace), cause + "by `await gpu(op)`")
         numbers.by_kernels(found.result, *_KNOWN)
         return found
 
@@ -69,20 +69,18 @@ def _sum(trace: agt.Trace, way: str) -> int:
 
 
 def _called(trace: agt.Trace, fewest: int, most: int, why: str) -> None:
-    did = f"the workers were called {count(len(_calls(trace)), 'time')}"
-    complaint = ": `await gpu(op)` runs an operation there, "
-    complaint += "and `op.sync()` or `await op` runs it here"
-    complaint = f", and {fewest} are needed: {why}" if _calls(trace) else complaint
-    must(len(_calls(trace)) >= fewest, did + complaint)
-    must(len(_calls(trace)) <= most, f"{did}, and {most} would do: {why}", *_calls(trace)[:2])
+    calls, here = _calls(trace), "`op.sync()` or `await op` runs it here"
+    did = f"the workers were called {count(len(calls), 'time')}"
+    must(bool(calls), f"{did}: `await gpu(op)` runs an operation there, and {here}")
+    must(len(calls) >= fewest, f"{did}, and {fewest} are needed: {why}")
+    must(len(calls) <= most, f"{did}, and {most} would do: {why}", *calls[:2])
 
 
 def _let_go(trace: agt.Trace, most: int, which: str) -> None:
     """No more than so many arrays were on a worker at one time."""
     found = max(int(str(span.detail["kept"])) for span in _calls(trace))
-    complaint = f"at one time there were {found} arrays on the worker, and 2 are enough, {which}: "
-    complaint += "every variable and every list that holds a handle keeps its array"
-    must(found <= most, complaint)
+    cause = f"at one time there were {found} arrays on the worker, and 2 are enough, {which}: every variable "
+    must(found <= most, cause + "and every list that holds a handle keeps its array")
 
 
 def _together(trace: agt.Trace, ranks: Sequence[int]) -> None:
@@ -90,8 +88,8 @@ def _together(trace: agt.Trace, ranks: Sequence[int]) -> None:
     end = min(span.end for span in _calls(trace))
     called = [span.detail["gpu"] for span in _calls(trace) if span.start < end]
     for rank in ranks:
-        complaint = f"the first answer came before GPU {rank} was called at all: "
-        must(rank in called, complaint + "send something to each GPU first")
+        cause = f"the first answer came before GPU {rank} was called at all: send something to each GPU first"
+        must(rank in called, cause)
 
 
 # ------------------------------------------------------------------ one recipe
@@ -123,9 +121,8 @@ def _one_call(run: Observed, _gpus: int, stages: int) -> None:
     must(last < stages or stages == 1, f"the last stage ran {last} times: {_LATE}")
     for i in order:
         schedule.launches(run.trace, f"stage_{i}", order.count(i))
-        complaint = f"`stage_{i}` ran on the GPU of this process: send every stage to the worker, "
-        complaint += "where x lives"
-        must(all(s.device == "sim:1" for s in run.trace.find(f"stage_{i}")), complaint)
+        cause = f"`stage_{i}` ran on the GPU of this process: send every stage to the worker, where x lives"
+        must(all(s.device == "sim:1" for s in run.trace.find(f"stage_{i}")), cause)
         right = right * np.float32(0.5 + i) + np.float32(i - 1.0)
     results.equal(run.result, right)
     _called(run.trace, 1, 1, "chain the stages with `and_then`, and send what comes out")
@@ -145,13 +142,13 @@ def _dealt(name: str, run: Observed, gpus: int, number: int) -> None:
     right = [x @ W for x in BATCHES[:number]]
     found = results.listed(name, run.result, number)
     ends = [np.shape(y) == (8, 48) and np.allclose(y, right[-1], atol=1e-3) for y in found]
-    complaint = f"{sum(ends)} of the {number} results are those of the last batch: "
-    must(sum(ends) <= 1, complaint + _LATE)
+    cause = f"{sum(ends)} of the {number} results are those of the last batch: "
+    must(sum(ends) <= 1, cause + _LATE)
     results.each_equal(found, right, "batch")
     schedule.launches(run.trace, "sgemm_naive", number)
     ran = [sum(s.device == f"sim:{k}" for s in run.trace.find("sgemm_naive")) for k in range(gpus)]
-    complaint = f"the GPUs ran {ran} of the {number} batches, "
-    must(max(ran) - min(ran) <= 1, complaint + "and each should have about as many as the others")
+    cause = f"the GPUs ran {ran} of the {number} batches, and each should have about as many as the others"
+    must(max(ran) - min(ran) <= 1, cause)
 
 
 def _sent(run: Observed, gpus: int, number: int) -> tuple[int, int]:
@@ -163,9 +160,8 @@ def _sent_once(run: Observed, gpus: int, number: int) -> None:
     """The weights go to each GPU once, and each batch to one of them."""
     _dealt("score_all", run, gpus, number)
     sent, enough = _sent(run, gpus, number)
-    complaint = f"{sent:,} bytes were sent, and {enough:,} are enough: `put` the weights "
-    complaint += f"({W.nbytes:,}) on each GPU once, "
-    must(sent <= enough, complaint + "and let each recipe refer to nothing but its own batch")
+    cause = f"{sent:,} bytes were sent, and {enough:,} are enough: `put` the weights ({W.nbytes:,}) on each "
+    must(sent <= enough, cause + "GPU once, and let each recipe refer to nothing but its own batch")
 
 
 def _at_once(run: Observed, gpus: int, number: int) -> float:
@@ -200,10 +196,9 @@ def _stayed(run: Observed, _gpus: int, limit: float, rate: float) -> None:
     schedule.launches(run.trace, "settle", rounds)
     results.equal(run.result, x)
     for way, words in (("sent", "were sent to the GPU"), ("received", "came back")):
-        complaint = f"{_sum(run.trace, way):,} bytes {words} in {rounds} rounds, and x has "
-        complaint += f"{_FAR.nbytes}: leave x there between two rounds, and bring home the one "
-        complaint += "number that you look at"
-        must(_sum(run.trace, way) <= _FAR.nbytes + 8 * rounds, complaint)
+        cause = f"{_sum(run.trace, way):,} bytes {words} in {rounds} rounds, and x has {_FAR.nbytes}: leave "
+        cause += "x there between two rounds, and bring home the one number that you look at"
+        must(_sum(run.trace, way) <= _FAR.nbytes + 8 * rounds, cause)
     why = "a recipe makes one step, and can yield the array and, by `d2h`, the number"
     _called(run.trace, rounds, rounds + 2, why)
     _let_go(run.trace, 4, "the one before a step and the one after it")
@@ -219,8 +214,8 @@ def _candidates(there: Any, _gpus: int, *scores: float) -> Any:
 
 
 async def _best(there: Any, best: Any) -> Any:
-    complaint = f"`best` should return a handle (`RemoteArray`), and returned {brief(best)}"
-    must(isinstance(best, agt.types.RemoteArray), complaint)
+    cause = f"`best` should return a handle (`RemoteArray`), and returned {brief(best)}"
+    must(isinstance(best, agt.types.RemoteArray), cause)
     return await there[0](best.op().to_host())
 
 
@@ -268,13 +263,13 @@ def _careful(answer: Any, gpus: int, number: int, us: int, *lost: int, fails: in
                 await plug
             return await _answered("careful", answer, there, *args)
         except agt.errors.WorkerLostError as error:
-            complaint = f"a `WorkerLostError` came out ({error.args[0].partition(', and')[0]}), "
-            complaint += "and a GPU is left: catch it where you await, and try another GPU, "
-            must(len(lost) == gpus, complaint + "until none is left")
+            cause = f"a `WorkerLostError` came out ({error.args[0].partition(', and')[0]}), and a GPU is "
+            cause += "left: catch it where you await, and try another GPU, until none is left"
+            must(len(lost) == gpus, cause)
             raise
         except _Enough as enough:
-            complaint = f"{enough}: a GPU that is gone stays gone, and an error that is none of "
-            raise Rejected(complaint + "the cluster's is the caller's") from None
+            cause = f"{enough}: a GPU that is gone stays gone, and an error that is none of "
+            raise Rejected(cause + "the cluster's is the caller's") from None
         finally:
             plug.cancel()
 
@@ -290,8 +285,8 @@ def _carried_on(run: Observed, gpus: int, number: int, us: int, *lost: int) -> N
     living = [rank for rank in range(gpus) if rank not in lost]
     for k in range(number):
         ran = [s for s in run.trace.find(f"batch_{k}") if s.device in [f"sim:{r}" for r in living]]
-        complaint = f"batch {k} ran {count(len(ran), 'time')} on GPUs that were never lost: keep "
-        must(len(ran) <= 1, complaint + "what you have, and do again only what was lost", *ran)
+        cause = f"batch {k} ran {count(len(ran), 'time')} on GPUs that were never lost: keep "
+        must(len(ran) <= 1, cause + "what you have, and do again only what was lost", *ran)
     _together(run.trace, living)
 
 
@@ -317,15 +312,14 @@ def _comes_out(mine: Any, kind: type[Exception], words: str, *lost: int, fails: 
 
     with case(words):
         trace = _careful(caught, 2, 4, 700, *lost, fails=fails).trace
-        complaint = f"`{kind.__name__}` should come out"
-        complaint += f", and {brief(came[0])} did" if came else ""
+        instead = f", and {brief(came[0])} did" if came else ""
         group = ExceptionGroup("", came or [KeyError()]).subgroup(kind) is not None
         right = (group and fails >= 0) or (bool(came) and isinstance(came[0], kind))
-        complaint += ": a `TaskGroup` wraps it" if group else ": you can do nothing here"
-        must(right, complaint)
+        why = "a `TaskGroup` wraps it" if group else "you can do nothing here"
+        must(right, f"`{kind.__name__}` should come out{instead}: {why}")
         slow, out = trace.find("matvec_naive"), trace.find("came out")[0]
-        complaint = "the bug came out only when batch 0, which takes longer, was done: `gather` "
-        must(fails < 0 or not slow or out.start < slow[-1].end, complaint + "lets it out at once")
+        cause = "the bug came out only when batch 0, which takes longer, was done: `gather` "
+        must(fails < 0 or not slow or out.start < slow[-1].end, cause + "lets it out at once")
 
 
 CHAPTER_16 = (

@@ -47,11 +47,6 @@ def _free(run: Observed, early: agt.types.Span, late: agt.types.Span, cause: str
     must(not happens_before(run.trace, early, late, host=True), cause, early, late)
 
 
-def _is_done(run: Observed, name: str) -> None:
-    last = max(run.trace.device_spans, key=lambda span: span.end)
-    must(last.end <= run.returned, f"`{name}` returned before the device was done", last)
-
-
 # ------------------------------------------------------------------ loss
 def _surprised(answer: Any, _: Any, examples: int, tokens: int, wide: float, at: float) -> None:
     """The loss of each example is right, and each gradient, also where logits are large, or far below 0."""
@@ -85,7 +80,7 @@ def _read_ahead(found: tuple[Observed, _Trainee, list[CheckedArray]], batches: i
     """Each batch is trained on in order, and copied while the step before it runs."""
     run, trainee, hosts = found
     schedule.launches(run.trace, "step", batches)
-    _is_done(run, "train")
+    schedule.is_done(run, "train")
     with case("the weights in the end"):
         equal(agt.d2h(trainee.w.borrow()).sync(), trainee.after(hosts)[-1])
     copies, steps = [s for s in run.trace.device_spans if s.kind == "h2d"], run.trace.find("step")
@@ -111,7 +106,7 @@ def _each_rate(found: tuple[Observed, _Trainee], number: int) -> None:
     """Each step has its own rate, in one graph, and the host does not wait in between."""
     run, trainee = found
     schedule.launches(run.trace, "step", number)
-    _is_done(run, "falling")
+    schedule.is_done(run, "falling")
     with case("the weights in the end"):
         rates = [np.full(1, rate, np.float32) for rate in RATES[:number]]
         equal(agt.d2h(trainee.w.borrow()).sync(), trainee.after(rates)[-1])
@@ -165,7 +160,7 @@ def _as_it_was(found: tuple[Observed, _Trainee, Any], rounds: int, every: int) -
     """Each snapshot is of its round, and its way to the host is beside the next round."""
     run, trainee, hosts = found
     schedule.launches(run.trace, "step", rounds * every)
-    _is_done(run, "train")
+    schedule.is_done(run, "train")
     right = trainee.after([np.ones(1, np.float32)] * (rounds * every))[every - 1 :: every]
     for number, (got, wanted) in enumerate(zip(hosts, right, strict=True)):
         with case(f"the snapshot after round {number}"):
@@ -173,9 +168,8 @@ def _as_it_was(found: tuple[Observed, _Trainee, Any], rounds: int, every: int) -
     copies, steps = [s for s in run.trace.device_spans if s.kind == "d2h"], run.trace.find("step")
     for number, copy in enumerate(copies[:-1], 1):
         first, last = steps[number * every], steps[(number + 1) * every - 1]
-        cause = "waited for the copy of a snapshot to the host: let them wait for a copy within "
-        cause = f"the steps of round {number} {cause}the device, which is short"
-        _free(run, copy, last, cause)
+        cause = f"the steps of round {number} waited for the copy of a snapshot to the host: let them wait "
+        _free(run, copy, last, cause + "for a copy within the device, which is short")
         cause = f"snapshot {number - 1} went to the host only behind steps of round {number}"
         _free(run, first, copy, cause)
 

@@ -158,8 +158,7 @@ def _in_turns(found: tuple[Observed, CheckedArray], times: int) -> None:
     equal(numbers, filled(32_000, right))
     why = "let the streams wait for each other, and wait yourself at the end"
     schedule.waits(run.trace, 2, why)
-    done = all(span.end <= run.returned for span in work)
-    must(done, "`take_turns` returned before the device was done", work[-1])
+    schedule.is_done(run, "take_turns")
 
 
 # ------------------------------------------------------------------ the challenge

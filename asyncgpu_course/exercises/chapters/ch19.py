@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from functools import cache
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -59,17 +59,17 @@ class _WatchedRoom(SeatRoom):
 
     def _asked(self) -> None:
         self._asks += 1
-        complaint = f"your loop has asked {_ASKS:,} times whether somebody waits, and launched no "
-        must(self._asks <= _ASKS, complaint + "step: time passes in `start` and `wait` only")
+        cause = f"your loop has asked {_ASKS:,} times whether somebody waits, and launched no "
+        must(self._asks <= _ASKS, cause + "step: time passes in `start` and `wait` only")
 
     def seat(self, slot: int, visitor: Visitor) -> None:
-        complaint = f"somebody was seated in slot {slot!r}, "
-        must(slot in range(self.count), complaint + f"and there are {self.count} slots")
+        cause = f"somebody was seated in slot {slot!r}, and there are {self.count} slots"
+        must(slot in range(self.count), cause)
         before, begun = self._sits.get(slot, (None, 0))
-        complaint = f"visitor {visitor.number} was seated in slot {slot}, where somebody still "
+        cause = f"visitor {visitor.number} was seated in slot {slot}, where somebody still "
         # Whoever knows how long a text is may give a seat away behind its last step, before it's over.
         done = before is None or before.over or before.gone or self.number - begun >= before.last
-        must(done, complaint + "sits and listens")
+        must(done, cause + "sits and listens")
         self._sits[slot] = visitor, self.number
         self.order.append(visitor.number)
         super().seat(slot, visitor)
@@ -77,9 +77,9 @@ class _WatchedRoom(SeatRoom):
     def start(self) -> int:
         self._asks = 0
         if self.number >= self._most:
-            served = all(visitor.over or visitor.gone for visitor in self._everybody)
-            why = "everybody was told everything, so it should end"
-            why = why if served else "does somebody never leave a seat, or does nobody sit down?"
+            why = "does somebody never leave a seat, or does nobody sit down?"
+            if all(visitor.over or visitor.gone for visitor in self._everybody):
+                why = "everybody was told everything, so it should end"
             raise Rejected(f"after {self._most} steps your loop is still going: {why}")
         self.ahead += bool(self._under_way)
         number = super().start()
@@ -124,12 +124,11 @@ def _served(
 def _told_right(visitors: Sequence[Visitor]) -> None:
     """Everybody who stayed was told the whole of their own text, and who left the beginning of theirs."""
     for visitor in visitors:
-        right, name = _answer(visitor), f"visitor {visitor.number}"
-        if visitor.gone:
-            right = right[: len(visitor.text)]
+        whole, name = _answer(visitor), f"visitor {visitor.number}"
+        right = whole[: len(visitor.text)] if visitor.gone else whole
         strange = [token // 1000 for token in visitor.text if token // 1000 != visitor.number]
-        complaint = f"{name} was told a token of visitor {(strange or [0])[0]}: a step's tokens "
-        must(not strange, complaint + "belong to those who sat there when it was launched")
+        cause = f"{name} was told a token of visitor {(strange or [0])[0]}: a step's tokens "
+        must(not strange, cause + "belong to those who sat there when it was launched")
         heard = f"{count(len(visitor.text), 'token')} of an answer of {len(right)}"
         must(visitor.text == right, f"{name} was told {heard}")
 
@@ -159,10 +158,10 @@ def check_refill(mine: Any, model: Any) -> None:
         words = f"{count(number, 'slot')} and texts of {', '.join(map(str, lasts))} steps"
         with case(words if not every_us else f"{words}, one every {every_us:.0f} µs"):
             room, right = _both(mine, model, number, lasts, every_us)
-            complaint = f"they sat down in the order {room.order}: "
-            must(room.order == sorted(room.order), complaint + "who came first sits down first")
-            complaint = f"it took {room.number} steps, and {right.number} are enough: a seat stood "
-            must(room.number <= right.number, complaint + "empty while somebody waited for one")
+            cause = f"they sat down in the order {room.order}: who came first sits down first"
+            must(room.order == sorted(room.order), cause)
+            cause = f"it took {room.number} steps, and {right.number} are enough: a seat stood "
+            must(room.number <= right.number, cause + "empty while somebody waited for one")
 
 
 def check_a_step_ahead(mine: Any, model: Any) -> float:
@@ -186,12 +185,12 @@ def check_a_step_ahead(mine: Any, model: Any) -> float:
 
 
 def _is_ahead(room: _WatchedRoom, right: _WatchedRoom) -> None:
-    complaint = f"{room.ahead} of {room.number} steps were launched while another one was under "
-    complaint += f"way, and in the solution {right.ahead} of {right.number}: launch the next one, "
+    cause = f"{room.ahead} of {room.number} steps were launched while another one was under "
+    cause += f"way, and in the solution {right.ahead} of {right.number}: launch the next one, "
     alone = room.number - room.ahead, right.number - right.ahead
-    must(alone[0] <= alone[1] + 1, complaint + "and wait for this one afterwards")
-    complaint = f"it took {room.number} steps, and {right.number} are enough: a seat stood empty "
-    must(room.number <= right.number + 1, complaint + "while somebody waited for one")
+    must(alone[0] <= alone[1] + 1, cause + "and wait for this one afterwards")
+    cause = f"it took {room.number} steps, and {right.number} are enough: a seat stood empty "
+    must(room.number <= right.number + 1, cause + "while somebody waited for one")
 
 
 # ------------------------------------------------------------------ at the door
@@ -242,12 +241,12 @@ Ask = Callable[[_Desk, _Talk], Any]
 
 def _generator(mine: Ask, desk: _Desk, visitor: _Talk) -> AsyncGenerator[int]:
     found = mine(desk, visitor)
-    complaint = "`ask` should be an asynchronous generator, `async def` with a `yield` in it, "
-    complaint += "and gave "
+    cause = "`ask` should be an asynchronous generator, `async def` with a `yield` in it, "
+    cause += "and gave "
     if inspect.iscoroutine(found):
         found.close()
-        raise Rejected(complaint + "a coroutine")
-    must(isinstance(found, AsyncGenerator), complaint + brief(found))
+        raise Rejected(cause + "a coroutine")
+    must(isinstance(found, AsyncGenerator), cause + brief(found))
     return found
 
 
@@ -257,9 +256,8 @@ async def _all_heard(mine: Ask) -> None:
         visitor = _Talk(tokens, desk)
         heard: list[int] = []
         async for token in _generator(mine, desk, visitor):
-            complaint = f"{visitor.taken} tokens were taken before anybody was told number "
-            complaint += f"{len(heard) + 1}: yield each one as soon as it's there"
-            must(visitor.taken == len(heard) + 1, complaint)
+            cause = f"{visitor.taken} tokens were taken before anybody was told number {len(heard) + 1}: "
+            must(visitor.taken == len(heard) + 1, cause + "yield each one as soon as it's there")
             must(not visitor.gone, "`gone` was set while somebody still listened")
             heard.append(token)
         must(heard == tokens, f"the tokens were {tokens}, and {heard} were told")
@@ -272,12 +270,12 @@ async def _turned_away(mine: Ask) -> None:
         visitor = _Talk([1], desk)
         words = f"{waiting} in line and room for {most}"
         with suppress(ServerBusyError):
-            complaint = f"with {words}, a visitor was served that should have been turned away"
+            cause = f"with {words}, a visitor was served that should have been turned away"
             async for _ in _generator(mine, desk, visitor):
-                raise Rejected(complaint)
+                raise Rejected(cause)
             raise Rejected(f"with {words}, nobody was told: raise `agt.errors.ServerBusyError`")
-        complaint = f"with {words}, the line has {len(desk.line)} afterwards: look first, and get "
-        must(desk.line.longest <= waiting and len(desk.line) == waiting, complaint + "in line then")
+        cause = f"with {words}, the line has {len(desk.line)} afterwards: look first, and get in line then"
+        must(desk.line.longest <= waiting and len(desk.line) == waiting, cause)
     desk = _Desk(3, 2)
     visitor = _Talk([1], desk)
     try:
@@ -294,17 +292,17 @@ async def _left(mine: Ask) -> None:
     talk = _generator(mine, desk, visitor)
     await anext(talk)
     await talk.aclose()
-    complaint = "somebody stopped listening after a token, "
-    must(visitor.gone, complaint + "and `visitor.gone` is still False")
+    cause = "somebody stopped listening after a token, and `visitor.gone` is still False"
+    must(visitor.gone, cause)
     visitor = _Talk(range(9), desk)
     await _cancelled(mine, desk, visitor)
-    complaint = "the task of somebody who listens was cancelled in the middle, and `visitor.gone` "
-    must(visitor.gone, complaint + "is still False: `finally` runs however a block is left")
+    cause = "the task of somebody who listens was cancelled in the middle, and `visitor.gone` "
+    must(visitor.gone, cause + "is still False: `finally` runs however a block is left")
     visitor = _Talk([-1], desk)
     with suppress(TimeoutError):
         await anext(_generator(mine, desk, visitor))
-    complaint = "`visitor.next()` raised an error, and `visitor.gone` is still False: "
-    must(visitor.gone, complaint + "`finally` runs however a block is left")
+    cause = "`visitor.next()` raised an error, and `visitor.gone` is still False: "
+    must(visitor.gone, cause + "`finally` runs however a block is left")
 
 
 async def _left_the_line(mine: Ask) -> None:
@@ -312,10 +310,10 @@ async def _left_the_line(mine: Ask) -> None:
     waiting = [*desk.line]
     visitor = _Talk(range(9), desk, seated=False)
     await _cancelled(mine, desk, visitor)
-    complaint = "somebody was cancelled while in line, and still stands there: a line full of "
-    must(visitor not in desk.line, complaint + "people who have left would turn others away")
-    complaint = "somebody was cancelled while in line, and afterwards "
-    must(desk.line == waiting, complaint + "those who still wait aren't in it as they were")
+    cause = "somebody was cancelled while in line, and still stands there: a line full of "
+    must(visitor not in desk.line, cause + "people who have left would turn others away")
+    cause = "somebody was cancelled while in line, and afterwards "
+    must(desk.line == waiting, cause + "those who still wait aren't in it as they were")
 
 
 async def _cancelled(mine: Ask, desk: _Desk, visitor: _Talk) -> None:
@@ -327,8 +325,8 @@ async def _cancelled(mine: Ask, desk: _Desk, visitor: _Talk) -> None:
     await agt.sleep(25)
     task.cancel()
     outcome: Any = (await asyncio.gather(task, return_exceptions=True))[0]
-    complaint = "the task of somebody who listens was cancelled, and `ask` went on: "
-    must(isinstance(outcome, asyncio.CancelledError), complaint + "let the cancellation out")
+    cause = "the task of somebody who listens was cancelled, and `ask` went on: let the cancellation out"
+    must(isinstance(outcome, asyncio.CancelledError), cause)
 
 
 def check_front_door(mine: Any, _model: Any) -> None:
@@ -365,12 +363,12 @@ def check_early(mine: Any, model: Any) -> None:
         with case(count(rounds, "round")), tried(_talking, mine, model, rounds) as run:
             right = _talking(model, rounds)
             said = listed("talk", run.result, rounds)
-            complaint = f"the steps said {right.result}, and you returned {said}"
-            must([*map(list, said)] == right.result, complaint)
+            cause = f"the steps said {right.result}, and you returned {said}"
+            must([*map(list, said)] == right.result, cause)
             took, enough = (t.metrics().makespan for t in (run.trace, right.trace))
-            complaint = f"it takes {took:.0f} µs, and {enough:.0f} are enough: have the next step "
-            complaint += "launched before you wait, and wait for the older of the two"
-            must(took <= 1.02 * enough, complaint)
+            cause = f"it takes {took:.0f} µs, and {enough:.0f} are enough: have the next step "
+            cause += "launched before you wait, and wait for the older of the two"
+            must(took <= 1.02 * enough, cause)
 
 
 def _paired(answer: Any, talks: int) -> Observed:
@@ -382,8 +380,8 @@ def _paired(answer: Any, talks: int) -> Observed:
         made: Any = answer(DeviceStep, seats, stream)
         steps: Sequence[Any] = listed("pair", made, 2)
         must(all(isinstance(step, DeviceStep) for step in steps), "`pair` should return two steps")
-        complaint = "both steps should be of the seats that `pair` was given"
-        must(all(step.seats is seats for step in steps), complaint)
+        cause = "both steps should be of the seats that `pair` was given"
+        must(all(step.seats is seats for step in steps), cause)
         texts: list[list[int]] = []
         for i, visitor in enumerate(visitors):
             if i > 1:
@@ -436,10 +434,13 @@ def check_strangers(mine: Any, _model: Any) -> None:
     """Those are named who were told something else than what their own seat said, in the order of `told`."""
     for words, steps, told, right in _TOLD:
         with case(words):
-            found = call(mine, deepcopy(steps), deepcopy(told))
-            complaint = f"the steps were {steps}, and told was {told}: "
-            complaint += f"the names are {right}, and you returned {brief(found)}"
-            must(isinstance(found, list | tuple) and [*cast(Any, found)] == right, complaint)
+            found: Any = call(mine, deepcopy(steps), deepcopy(told))
+            names = [*found] if isinstance(found, list | tuple) else None
+            cause = f"the steps were {steps}, and told was {told}: "
+            must(
+                names == right,
+                cause + f"the names are {right}, and you returned {brief(found)}",
+            )
 
 
 CHAPTER_19 = (

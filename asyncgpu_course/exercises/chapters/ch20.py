@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 import asyncgpu_tutor as agt
-from asyncgpu_course.checks.operations import exact_numbers
+from asyncgpu_course.checks.operations import WARP, exact_numbers
 from asyncgpu_course.checks.rejection import case, must
-from asyncgpu_course.checks.results import as_kernel, equal, looked_at
+from asyncgpu_course.checks.results import as_kernel, report_on
 from asyncgpu_course.exercises.exercise import Exercise
-
-_WARP = 32
 
 
 def multiplied(kernel: agt.Kernel, n: int, **launch: Any) -> Any:
     """The report on a product of two matrices, which is the right one."""
     a, b = exact_numbers(n, n, n), exact_numbers(n + 1, n, n)
     with case(f"n={n}"):
-        got, report = looked_at(kernel, [n, a, b], (n, n), **launch)
-        equal(got, a @ b)
-    return report
+        return report_on(kernel, [n, a, b], a @ b, **launch)
 
 
 def check_own(mine: Any, _model: Any) -> None:
@@ -29,11 +23,10 @@ def check_own(mine: Any, _model: Any) -> None:
     kernel = as_kernel(mine, "own")
     for n in (128, 64, 192):
         report = multiplied(kernel, n, grid=(n // 64, n // 64), block=256)
-    counts, products = report.counts, 192**3 / _WARP
-    asked = counts.global_load_requests * _WARP / (2 * 3 * 192**2)
-    cause = f"the blocks fetch each number of a and b {asked:.1f} times on average, "
-    cause += "and once is enough"
-    must(asked <= 1.1, f"{cause}: load every element of both tiles once, by one thread")
+    counts, products = report.counts, 192**3 / WARP
+    asked = counts.global_load_requests * WARP / (2 * 3 * 192**2)
+    cause = f"the blocks fetch each number of a and b {asked:.1f} times on average, and once is enough: "
+    must(asked <= 1.1, cause + "load every element of both tiles once, by one thread")
     reads = counts.shared_requests / products
     cause = f"the warps ask shared memory {reads:.2f} times for each multiply-add, and 0.6 is enough: read "
     cause += "four numbers of a column and four of a row, keep them, and do all sixteen products with them"
@@ -44,19 +37,18 @@ def check_turn(mine: Any, _model: Any) -> None:
     """Rows become columns, by whole sectors, and nobody meets in a bank."""
     kernel = as_kernel(mine, "turn")
     for n in (64, 32, 96, 224):
-        x = exact_numbers(n, n, n)
+        x, blocks = exact_numbers(n, n, n), (n // 32, n // 32)
         with case(f"n={n}"):
-            got, report = looked_at(kernel, [n, x], (n, n), grid=(n // 32, n // 32), block=(32, 32))
-            equal(got, np.ascontiguousarray(x.T))
+            report = report_on(kernel, [n, x], x.T, grid=blocks, block=(32, 32))
     counts = report.counts
-    for what in ("load", "store"):
-        sectors = getattr(report, f"{what}_sectors_per_request")
-        asked = getattr(counts, f"global_{what}_requests")
+    loads = "load", report.load_sectors_per_request, counts.global_load_requests
+    stores = "store", report.store_sectors_per_request, counts.global_store_requests
+    for what, sectors, asked in loads, stores:
         cause = f"a {what} of a warp touches {sectors:.0f} sectors, and four are enough: threads that are "
         must(sectors <= 4, cause + f"neighbours should {what} numbers that are neighbours")
-        cause = f"the warps {what} {asked} times, and {n * n // _WARP} times are enough: have all "
-        cause += f"lanes of a warp {what} at once, "
-        must(asked <= n * n // _WARP, cause + "and turn a tile in shared memory")
+        cause = f"the warps {what} {asked} times, and {n * n // WARP} times are enough: have all lanes of a "
+        cause += f"warp {what} at once, and turn a tile in shared memory"
+        must(asked <= n * n // WARP, cause)
     more = report.conflicts_per_request
     cause = f"each access to shared memory takes {more:.1f} passes more than one: "
     must(not counts.bank_conflicts, cause + "let the numbers of a column lie in different banks")
@@ -68,11 +60,10 @@ def check_four(mine: Any, _model: Any) -> None:
     for n in (1024, 1023, 1025, 1026, 4, 3, 1):
         x = exact_numbers(n, n)
         with case(f"n={n}"):
-            got, report = looked_at(kernel, [n, 3.0, x], (n,), grid=n // 256 + 1, block=96)
-            equal(got, 3 * x)
-        least = -(-n // (4 * _WARP))
-        for what in ("load", "store"):
-            asked = getattr(report.counts, f"global_{what}_requests")
+            report = report_on(kernel, [n, 3.0, x], 3 * x, grid=n // 256 + 1, block=96)
+        least = -(-n // (4 * WARP))
+        loads, stores = report.counts.global_load_requests, report.counts.global_store_requests
+        for what, asked in ("load", loads), ("store", stores):
             cause = f"with n={n} the warps {what} {asked} times, and {least + 3} times are enough: let each "
             must(asked <= least + 3, cause + f"thread {what} four numbers at once, as a float4")
 

@@ -8,7 +8,7 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_course.checks.code_steps import steps
-from asyncgpu_course.checks.operations import exact_numbers, noise
+from asyncgpu_course.checks.operations import WARP, exact_numbers, noise
 from asyncgpu_course.checks.rejection import case, must
 from asyncgpu_course.checks.results import (
     UNWRITTEN,
@@ -16,13 +16,12 @@ from asyncgpu_course.checks.results import (
     accesses_of,
     as_kernel,
     equal,
-    looked_at,
+    report_on,
 )
 from asyncgpu_course.checks.sandbox import observe
 from asyncgpu_course.exercises.chapters.ch20 import multiplied
 from asyncgpu_course.exercises.exercise import Exercise
 
-_WARP = 32
 _GOAL_US = 6.5
 # Rows, numbers of each, and how far these are spread, and around what.
 _ROWS = (3, 100, 1, 0), (2, 20, 300, 0), (4, 33, 1, -1e6), (1, 1, 1, 0), (2, 1024, 90, 500)
@@ -44,7 +43,7 @@ def check_one_barrier(mine: Any, _model: Any) -> None:
         passed = counts.barriers // counts.blocks
         cause = f"with n={n}, a block passes {passed} barriers for {turns} steps, and one a step is enough: "
         must(passed <= turns, cause + "with two tiles, nobody writes what others still read")
-        asked = counts.global_load_requests / (2 * turns * n * n / _WARP)
+        asked = counts.global_load_requests / (2 * turns * n * n / WARP)
         must(asked <= 1, f"each number is fetched {asked:.1f} times by a block, and once is enough")
     _asks_ahead(kernel)
 
@@ -66,9 +65,9 @@ def _asks_ahead(kernel: agt.Kernel, n: int = 64) -> None:
             cause += f"when those of step {step - 1} are multiplied already: ask first, and multiply then"
             must(not step or read <= step - 1, cause)
         elif at.write and at.array not in arrays and not copied:
-            cause = "the next numbers are put into their tile before this one's are multiplied, so "
-            cause += "each thread waits for them first: "
-            must(read >= written - 1, cause + "keep them in variables until then")
+            cause = "the next numbers are put into their tile before this one's are multiplied, so each "
+            cause += "thread waits for them first: keep them in variables until then"
+            must(read >= written - 1, cause)
 
 
 def check_small(mine: Any, _model: Any) -> float:
@@ -86,8 +85,8 @@ def check_small(mine: Any, _model: Any) -> float:
             equal(agt.d2h(out.borrow()).sync(), a @ b)
     kernels = [span for span in run.trace.device_spans if span.kind == "kernel"]
     took = sum(span.duration for span in kernels)
-    complaint = f"it's right, but its kernel takes {took:.2f} µs: "
-    must(took < _GOAL_US, complaint + f"get below {_GOAL_US} µs")
+    cause = f"it's right, but its kernel takes {took:.2f} µs: get below {_GOAL_US} µs"
+    must(took < _GOAL_US, cause)
     return took
 
 
@@ -95,16 +94,14 @@ def check_fused(mine: Any, _model: Any) -> None:
     """The softmax of each row of a product, of which nothing is stored and read again."""
     kernel = as_kernel(mine, "fused")
     for count, scale, least in ((3, 1, -9), (2, 8, -99), (2, 9, 1), (4, 0, 0)):
-        a = noise(count, count, _WARP).clip(least) * np.float32(scale)
-        b = noise(count + 1, _WARP, 128).clip(max=-least) * np.float32(scale)
+        a = noise(count, count, WARP).clip(least) * np.float32(scale)
+        b = noise(count + 1, WARP, 128).clip(max=-least) * np.float32(scale)
         scores = a.astype(np.float64) @ b
         with case(f"scores from {scores.min():.0f} to {scores.max():.0f}"):
-            got, report = looked_at(kernel, [a, b], (count, 128), grid=count, block=_WARP)
-            equal(got, _softmax(scores).astype(np.float32))
-        for what, asked, most in (
-            ("load", report.counts.global_load_requests, count * 2 * 4 * _WARP),
-            ("store", report.counts.global_store_requests, count * 4),
-        ):
+            right = _softmax(scores).astype(np.float32)
+            report = report_on(kernel, [a, b], right, grid=count, block=WARP)
+        loads, stores = report.counts.global_load_requests, report.counts.global_store_requests
+        for what, asked, most in ("load", loads, count * 8 * WARP), ("store", stores, count * 4):
             cause = f"the warps {what} {asked} times, and {most} times are enough: "
             must(asked <= most, cause + "do all of the softmax in registers")
     cause = "the block has shared memory for all 128 scores: "
@@ -117,14 +114,14 @@ def check_rows(mine: Any, _model: Any) -> None:
     for count, n, scale, middle in _ROWS:
         x = noise(n, count, n) * np.float32(scale) + np.float32(middle)
         with case(f"rows of {n} numbers from {x.min():.0f} to {x.max():.0f}"):
-            got, report = looked_at(kernel, [n, x], (count, n), grid=count, block=_WARP)
-            equal(got, _softmax(x).astype(np.float32))
-        asked, most = report.counts.global_load_requests, 2 * count * -(-n // _WARP)
+            right = _softmax(x).astype(np.float32)
+            report = report_on(kernel, [n, x], right, grid=count, block=WARP)
+        asked, most = report.counts.global_load_requests, 2 * count * -(-n // WARP)
         cause = f"{count} rows of {n} numbers took {asked} loads of a warp, and {most} are enough: find the "
         must(asked <= most, cause + "largest and the sum in one go")
         again = report.counts.load_bytes / x.nbytes
-        cause = f"each number of a row of {n} was read {again:.1f} times: a row may be longer than "
-        cause += "lanes can keep, so remember the largest and a sum, and read it again"
+        cause = f"each number of a row of {n} was read {again:.1f} times: a row may be longer than lanes can "
+        cause += "keep, so remember the largest and a sum, and read it again"
         must(n < 1000 or again >= 2, cause)
 
 
@@ -132,7 +129,7 @@ def check_attend(mine: Any, _model: Any) -> None:
     """Values by their weights, however large the scores, with one read of each key and value."""
     kernel = as_kernel(mine, "attend")
     for n, scale, rising in _ATTENDED:
-        q, k, v = (noise(n + i, rows, _WARP) for i, rows in enumerate((3, n, n)))
+        q, k, v = (noise(n + i, rows, WARP) for i, rows in enumerate((3, n, n)))
         if scale < 0:  # so that all scores are far below 0
             q, k = abs(q), abs(k)
         scores = (q * np.float32(scale)).astype(np.float64) @ k.T
@@ -141,20 +138,18 @@ def check_attend(mine: Any, _model: Any) -> None:
             scores = (q * np.float32(scale)).astype(np.float64) @ k.T
         with case(f"{n} keys, scores from {scores.min():.1f} to {scores.max():.1f}"):
             given = [n, q * np.float32(scale), k, v]
-            got, report = looked_at(kernel, given, (3, _WARP), grid=3, block=_WARP)
-            equal(got, (_softmax(scores) @ v).astype(np.float32))
+            right = (_softmax(scores) @ v).astype(np.float32)
+            report = report_on(kernel, given, right, grid=3, block=WARP)
         asked, most = report.counts.global_load_requests, 3 * (2 * n + 1)
         cause = f"3 queries and {n} keys took {asked} loads of a warp, and {most} are enough: "
         must(asked <= most, cause + "read each key and each value once, in one loop")
-        run, (_, of_keys, of_values, _) = accesses_of(kernel, given, (3, _WARP), (_WARP, 1, 1))
+        run, (_, of_keys, of_values, _) = accesses_of(kernel, given, (3, WARP), (WARP, 1, 1))
         seen: dict[str, set[int]] = {of_keys: set(), of_values: set()}
         for at in run.steps:
-            seen.get(at.array, set()).update((at.elements // _WARP).tolist())
+            seen.get(at.array, set()).update((at.elements // WARP).tolist())
             ahead = len(seen[of_keys]) - len(seen[of_values])
-            cause = (
-                f"with {n} keys, {ahead} of them are read before the values of any: add a value "
-            )
-            cause += "by its weight as soon as its score is there, and no score has to be kept"
+            cause = f"with {n} keys, {ahead} of them are read before the values of any: add a value by its "
+            cause += "weight as soon as its score is there, and no score has to be kept"
             must(ahead <= 64, cause)
 
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+import asyncgpu_tutor as agt
 from asyncgpu_course.checks.operations import exact_numbers
 from asyncgpu_course.checks.rejection import case, must
-from asyncgpu_course.checks.results import as_kernel, equal, looked_at
+from asyncgpu_course.checks.results import as_kernel, equal, looked_at, report_on
 from asyncgpu_course.exercises.exercise import Exercise
 
 _MANY = 131  # tiles: more than anybody would write down
@@ -35,28 +36,31 @@ def check_next_tile(mine: Any, _model: Any) -> None:
         tile = x.reshape(tiles, 256)
         right = (np.roll(tile, 1, 1) + tile + np.roll(tile, -1, 1)).reshape(-1)
         with case(f"{tiles} tiles for {blocks} blocks"):
-            got, report = looked_at(kernel, [len(x), x], (len(x),), grid=blocks, block=256)
-            equal(got, right)
+            report = report_on(kernel, [len(x), x], right, grid=blocks, block=256)
     trips = report.counts.chain_load_rounds
     # Less, the more there is between a copy and the wait for it; as many as tiles, if there's nothing.
-    cause = f"with {_MANY} tiles for a block, a thread waits for memory {trips} times: let copies "
-    cause += "be asynchronous, by `__pipeline_memcpy_async`, "
-    must(trips < 0.95 * _MANY, cause + "and compute between a copy and its wait")
+    cause = f"with {_MANY} tiles for a block, a thread waits for memory {trips} times: let "
+    cause += "copies be asynchronous, by `__pipeline_memcpy_async`, and compute between a copy and its wait"
+    must(trips < 0.95 * _MANY, cause)
+
+
+def summed(kernel: agt.Kernel, rows: int, width: int, block: int) -> Any:
+    """The report on a sum of rows of numbers, in one block, which turns it round."""
+    x = exact_numbers(rows, rows * width or width)
+    right = x[: rows * width].reshape(rows, width).sum(0)[::-1].astype(np.float32)
+    return report_on(kernel, [rows, x], right, grid=1, block=block)
 
 
 def check_ring(mine: Any, model: Any) -> None:
     """The sums are right, with three tiles under way and one barrier a turn."""
     kernel = as_kernel(mine, "ring")
     for tiles in (9, 1, 3, 0, 33, _MANY):
-        x = exact_numbers(tiles, tiles * 256 or 256)
-        right = x[: tiles * 256].reshape(tiles, 256).sum(0)[::-1].astype(np.float32)
         with case(f"tiles={tiles}"):
-            got, report = looked_at(kernel, [tiles, x], (256,), grid=1, block=256)
-            equal(got, np.ascontiguousarray(right))
+            report = summed(kernel, tiles, 256, block=256)
             met = report.counts.barriers
             # Whoever makes barriers of their own meets once before the first turn.
             must(met <= tiles + 1, f"the block meets {met} times, and once a turn is enough")
-    _, own = looked_at(as_kernel(model, "ring"), [_MANY, x], (256,), grid=1, block=256)
+    own = summed(as_kernel(model, "ring"), _MANY, 256, block=256)
     trips, most = report.counts.chain_load_rounds, own.counts.chain_load_rounds
     cause = f"with {_MANY} tiles, a thread waits for memory {trips} times, and {most} are enough: keep three "
     # Twice as many with two under way. Who brings their own numbers meets nobody, and waits once more.

@@ -9,7 +9,8 @@ import numpy as np
 from asyncgpu_course.checks.code_steps import steps
 from asyncgpu_course.checks.operations import exact_numbers
 from asyncgpu_course.checks.rejection import case, must
-from asyncgpu_course.checks.results import accesses_of, as_kernel, equal, looked_at
+from asyncgpu_course.checks.results import accesses_of, as_kernel, report_on
+from asyncgpu_course.exercises.chapters.ch21 import summed
 from asyncgpu_course.exercises.exercise import Exercise
 from asyncgpu_course.internals import count
 
@@ -24,8 +25,7 @@ def check_meanwhile(mine: Any, _model: Any) -> None:
     own = x.copy()
     for _ in range(20):
         own = own * np.float32(0.5) + np.float32(1)
-    got, report = looked_at(kernel, [x], (64,), grid=1, block=64)
-    equal(got, own + x[::-1])
+    report = report_on(kernel, [x], own + x[::-1], grid=1, block=64)
     calls = [step.name for step in steps(kernel.source, kernel.name)]
     cause = "nobody arrives anywhere: take a `barrier`, call `arrive()`, and later `wait`"
     must("arrive" in calls, cause)
@@ -46,19 +46,15 @@ def check_handover(mine: Any, _model: Any) -> None:
     kernel = as_kernel(mine, "handover")
     seen: dict[int, Any] = {}
     for turns in (5, 1, 2, 8, 0, _MANY):
-        x = exact_numbers(turns, turns * 32 or 32)
-        right = x[: turns * 32].reshape(turns, 32).sum(0)[::-1].astype(np.float32)
         with case(f"turns={turns}"):
-            got, report = looked_at(kernel, [turns, x], (32,), grid=1, block=64)
-            equal(got, np.ascontiguousarray(right))
-            seen[turns] = report.counts
+            seen[turns] = summed(kernel, turns, 32, block=64).counts
     _met_once([step.name for step in steps(kernel.source, kernel.name)].count("__syncthreads"))
     _passes_through(seen[_MANY], _MANY, 2 * _MANY)
     # Phases count as barriers, and each turn has one of `full` and one of `empty`.
     more = seen[_MANY].barriers - seen[0].barriers - 2 * _MANY
     cause = f"with {_MANY} turns, there are {more} phases or meetings of the block too many: "
     must(more <= 0, cause + "in a turn, one phase of `full` and one of `empty` are enough")
-    run, given = accesses_of(kernel, [5, x], (32,), (64, 1, 1))
+    run, given = accesses_of(kernel, [5, exact_numbers(5, 160)], (32,), (64, 1, 1))
     places = [s for s in run.steps if s.array not in given and run.sizes[s.array] != _WORD]
     filled = [(1 if s.write else -1) * len(s.threads) for s in places]
     most = int(np.cumsum(filled).max()) // 32
@@ -79,8 +75,8 @@ def check_bring(mine: Any, _model: Any) -> None:
     kernel = as_kernel(mine, "bring")
     for seed in (1, 2):
         x = exact_numbers(seed, 96)
-        got, report = looked_at(kernel, [x], (32,), grid=1, block=128)
-        equal(got, x.reshape(3, 32).sum(0).astype(np.float32))
+        right = x.reshape(3, 32).sum(0).astype(np.float32)
+        report = report_on(kernel, [x], right, grid=1, block=128)
     calls = [step.name for step in steps(kernel.source, kernel.name)]
     _met_once(calls.count("__syncthreads"))
     both = all(any(word in name for name in calls) for word in ("arrive", "wait"))

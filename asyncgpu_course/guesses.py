@@ -29,6 +29,8 @@ import asyncgpu_tutor as agt
 from asyncgpu_course.exercises.answers import stored
 from asyncgpu_course.outcome import OutcomeWords
 
+# A word that the question names instead of numbers, such as "hang".
+_NAMED = re.compile(r"""[`"](\w+)[`"]""")
 _SEVERAL = re.compile("(two|three) numbers", re.IGNORECASE)  # in a question that wants them
 TELL = "ASYNCGPU_TELL"
 
@@ -48,28 +50,35 @@ class _Asked:
     right: bool | None = None  # as the answer was held against the truth
     looked: int = 0  # how often a reveal ran since the cell of its guess did
 
-    def known(self, given: object) -> str:
-        """An answer as it is compared, or `UsageError`."""
-        option = _text(given)
-        if self.options:
-            for name in self.options:
-                if name.lower() == option.strip().lower():
-                    return name
-            complaint = f"{option!r} is not one of the options: "
-            raise agt.UsageError(f"{complaint}type one of {self.listed()}")
-        if not option.strip():
-            raise agt.UsageError("this answer is empty: type a number, or words in their order")
-        if self.within and not _numbers(option):
-            raise agt.UsageError(f"type a number here, such as 120, and not {option!r}")
-        asked, typed = _SEVERAL.search(self.question), len(_words(option))
-        if asked and _numbers(option) and typed != 2 + (asked[1].lower() == "three"):
-            complaint = f"{asked[0].lower()} are asked for here, and you gave {typed}: {option!r}"
-            raise agt.UsageError(complaint)
-        return option
+    @property
+    def numbers(self) -> int:
+        """How many numbers are asked for; 0 where it's words."""
+        if several := _SEVERAL.search(self.question):
+            return {"two": 2, "three": 3}[several[1].lower()]
+        return int(bool(self.within) or _numbers(self.truth))
 
-    def listed(self) -> str:
-        """The options, to choose from."""
-        return ", ".join(f'"{name}"' for name in self.options)
+    @property
+    def wanted(self) -> str:
+        """What to type here, in words."""
+        if self.options:
+            return "one of " + ", ".join(f'"{name}"' for name in self.options)
+        ways = "words in quotes", "a number (such as 120)", "two numbers", "three numbers"
+        return ways[self.numbers]
+
+    def known(self, given: object) -> str:
+        """An answer as it is compared, or `UsageError`, which says what to type."""
+        said = _text(given)
+        typed = next((name for name in self.options if name.lower() == said.lower()), said)
+        if self.options:
+            fits = typed in self.options
+        elif self.numbers and typed.lower() not in _NAMED.findall(self.question.lower()):
+            # Of one number, a comma may part its thousands.
+            fits = _numbers(typed) and self.numbers in (1, len(_words(typed)))
+        else:
+            fits = bool(typed)
+        if not fits:
+            raise agt.UsageError(f"type {self.wanted} here, and not {typed or given!r}")
+        return typed
 
     def agree(self, answer: str, truth: str) -> bool:
         """Compare words in their order, or numbers within the tolerance."""
@@ -123,18 +132,19 @@ def guess(name: str, *answer: object) -> OutcomeWords:
     Raises
     ------
     UsageError
-        If the answer is not one of the options, or is empty, or the guess has another name.
+        If the answer is none of the options, no number where one is asked for, or nothing, or the guess has
+        another name.
     """
     asked = _named(name)
     asked.looked = 0
     if not all(part is ... for part in answer):
-        asked.answer, asked.right = asked.known(answer), None
+        asked.answer, asked.right = asked.known(answer[0] if len(answer) == 1 else answer), None
         meaning = f", {asked.options[asked.answer]}" if asked.options else ""
         return OutcomeWords(f"Committed: `{asked.answer}`{meaning}. Now run the folded cell below.")
     if asked.answer is not None:
         return OutcomeWords(f"Your answer is still `{asked.answer}`.")
-    how = f"one of {asked.listed()}" if asked.options else "it (words in quotes)"
-    return OutcomeWords(f"No guess yet: type {how} in place of `...` and run this cell again.")
+    how = f"type {asked.wanted} in place of `...` and run this cell again"
+    return OutcomeWords(f"No guess yet: {how}.")
 
 
 @dataclass(frozen=True, repr=False)
@@ -217,14 +227,13 @@ def score(page: str) -> OutcomeWords:
 
 
 def _text(given: object) -> str:
-    """An answer as it's typed, of which there may be several in a list."""
+    """An answer as it's typed, of which there may be several in a list; of no word and no number, nothing."""
     if isinstance(given, tuple | list):
-        return " ".join(map(_text, cast(Sequence[object], given)))
-    if isinstance(given, str):
-        return given
-    if isinstance(given, Real):
+        parts = [_text(part) for part in cast(Sequence[object], given)]
+        return " ".join(parts) if all(parts) else ""
+    if isinstance(given, Real) and not isinstance(given, bool):
         return f"{given:.10g}"
-    raise agt.UsageError(f"an answer is a number, or words in quotes, and not {given!r}")
+    return given.strip() if isinstance(given, str) else ""
 
 
 def _words(answer: str, truth: str = "") -> list[str]:

@@ -83,7 +83,8 @@ class SeatRoom:
         self.sat: list[tuple[int, Visitor, int, int]] = []
         # For each step that was waited for, whose text it went on with, by their numbers, and the token.
         self.log: list[list[tuple[int, int]]] = []
-        self.number = 0  # of steps that were launched
+        self.number = 0  # of steps
+        self.launched: dict[int, int] = {}  # those for somebody, and how many of these were before
         self._steps = steps
         self._coming = deque(sorted(visitors, key=lambda visitor: visitor.at))
         self._clock = clock or agt.current_device()
@@ -117,13 +118,15 @@ class SeatRoom:
         self._seated[slot] = visitor, self.number
 
     def start(self) -> int:
-        """Launch a step, and return its number. If nobody sits in the room, wait for somebody to come in."""
+        """Launch a step, and return its number. Where nobody sits, it only waits for somebody to come in."""
         if len(self._under_way) == _MOST_UNDER_WAY:
             complaint = "two steps are under way, and there are no more: "
             raise agt.UsageError(complaint + "wait for the older one first")
         if not self._seated and self._coming and self._coming[0].at > self.now():
             self._clock.work(self._coming[0].at - self.now(), "idle")
-        self._steps[self.number % len(self._steps)].start()
+        else:
+            self._steps[self.number % len(self._steps)].start()
+            self.launched[self.number] = len(self.launched)
         self._under_way.append((self.number, {**self._seated}))
         self.number += 1
         return self.number - 1
@@ -134,7 +137,8 @@ class SeatRoom:
             first = f"step {self._under_way[0][0]} comes first" if self._under_way else "none is"
             raise agt.UsageError(f"step {number} isn't the next that's under way: {first}")
         _, sat = self._under_way.popleft()
-        tokens = self._steps[number % len(self._steps)].wait()
+        step = self._steps[number % len(self._steps)]
+        tokens = step.wait() if number in self.launched else [0] * self.count
         said: list[tuple[int, int]] = []
         for slot, (visitor, begun) in sat.items():
             place = number - begun + 1
@@ -260,6 +264,8 @@ def clock_room(visitors: Sequence[Visitor], slots: int, python: float = 0.0) -> 
 
     `python` is what Python does with the tokens of a step, in us.
     """
+    if slots not in (1, 8, 32):
+        raise agt.UsageError(f"take 1, 8 or 32 slots, since nobody measured a step with {slots}")
     clock, seats = RoomClock(), dict[int, tuple[Visitor, int]]()
     times = replace(step_times(slots), python=python)
     return SeatRoom([ClockStep(clock, seats, times) for _ in range(2)], slots, visitors, clock)
@@ -336,11 +342,12 @@ def with_seats(trace: agt.Trace, room: SeatRoom) -> agt.Trace:
     """The trace of a run on a device, with a lane for each seat that says who sat there."""
     begun = [span.start for span in trace if span.name == "admit" and span.on_device]
     ended = [span.end for span in trace if span.kind == "d2h"]
-    if min(len(begun), len(ended)) < room.number:  # a graph that was recorded as a whole
+    if min(len(begun), len(ended)) < len(room.launched):  # a graph that was recorded as a whole
         return trace
     lanes: dict[int, list[tuple[float, float, str]]] = {slot: [] for slot in range(room.count)}
     for slot, visitor, first, last in room.sat:
-        lanes[slot].append((begun[first], ended[last], ascii_uppercase[visitor.number]))
+        begin, end = begun[room.launched[first]], ended[room.launched[last]]
+        lanes[slot].append((begin, end, ascii_uppercase[visitor.number]))
     for slot, lane in lanes.items():
         trace = trace.with_lane(f"seat {slot}", sorted(lane))
     return trace

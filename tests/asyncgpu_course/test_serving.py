@@ -1,6 +1,7 @@
 """A clock that stands for the model's steps: as an H200 measured, and by the same rules as a device."""
 
 from collections.abc import Callable
+from typing import cast
 
 import pytest
 
@@ -85,6 +86,13 @@ def test_who_is_gone_before_a_seat_is_free_never_sits_down() -> None:
     assert [visitor.number for _, visitor, _, _ in room.sat] == [0, 2]
 
 
+def test_a_room_of_a_size_that_nobody_measured_is_refused() -> None:
+    with pytest.raises(
+        UsageError, match="take 1, 8 or 32 slots, since nobody measured a step with 4"
+    ):
+        clock_room([], 4)
+
+
 def test_steps_are_waited_for_in_order_and_two_at_most() -> None:
     room = clock_room([Visitor(0, (0,), 5)], 1)
     with pytest.raises(UsageError, match="none is"):
@@ -96,6 +104,19 @@ def test_steps_are_waited_for_in_order_and_two_at_most() -> None:
     with pytest.raises(UsageError, match="step 0 comes first"):
         room.wait(1)
     room.wait(first)
+
+
+def test_in_an_empty_room_nobody_waits_for_a_step_that_is_for_nobody() -> None:
+    for serve in (CONTINUOUS, AHEAD):
+        visitors = [Visitor(i, (0,), 2, at) for i, at in enumerate((0.0, 900.0, 5000.0))]
+        room = clock_room(visitors, 8)
+        serve(room)
+        for visitor in visitors:
+            assert visitor.text == [token_of(visitor, place) for place in (1, 2)]
+            came = cast(float, visitor.first) - visitor.at
+            assert came == pytest.approx(cast(float, visitors[0].first))
+        drawn = {n for _, _, first, last in room.sat for n in range(first, last + 1)}
+        assert drawn <= room.launched.keys()
 
 
 def test_a_device_and_the_clock_take_the_same_steps() -> None:

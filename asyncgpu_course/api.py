@@ -47,9 +47,8 @@ def check(name: str, answer: object) -> Outcome:
     """
     exercise = _find(name)
     if isinstance(answer, agt.Kernel) and answer.name in answer.unbuilt:
-        complaint = f"your last `{answer.name}` didn't compile, and the one before it isn't "
-        complaint += "judged: mend the cell above, and run it again"
-        return rejection(exercise.title, Rejected(complaint))
+        cause = f"your last `{answer.name}` didn't compile, and the one before it isn't judged: mend the "
+        return rejection(exercise.title, Rejected(cause + "cell above, and run it again"))
     if answers.untouched(exercise, answer):
         return Outcome(
             "not attempted",
@@ -183,18 +182,17 @@ def forget(name: str | None = None) -> OutcomeWords:
             records.clear()
         else:
             records.pop(_find(name).name, None)
-    return OutcomeWords(
-        f"The progress of {'all exercises' if name is None else f'`{name}`'} is forgotten."
-    )
+    what = "all exercises" if name is None else f"`{name}`"
+    return OutcomeWords(f"The progress of {what} is forgotten.")
 
 
 def _try(exercise: Exercise, answer: object) -> float | None:
     """Hold an answer against everything that its exercise checks; `Rejected`. Returns its score, if any."""
     model, later = answers.model(exercise), inspect.iscoroutinefunction
     awaited = later(model) or inspect.isasyncgenfunction(model)
-    complaint = "nothing of it ran: an `async def` runs when somebody awaits it, and here nobody "
-    complaint += "does. Write it with `def`, and without `await`"
-    must(awaited or not inspect.isfunction(model) or not later(answer), complaint)
+    cause = "nothing of it ran: an `async def` runs when somebody awaits it, and here nobody does. Write it "
+    cause += "with `def`, and without `await`"
+    must(awaited or not inspect.isfunction(model) or not later(answer), cause)
     with private_device(), told(_FAR), not_for_ever():
         score = exercise.check(answer, model)
     if inspect.isfunction(answer):

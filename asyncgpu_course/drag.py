@@ -78,9 +78,8 @@ class Dragged:
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
         still = self.picture
-        return show(
-            still.view, html=still._repr_html_(), text=repr(still), around=self._with_sliders
-        )
+        words = {"html": still._repr_html_(), "text": repr(still)}
+        return show(still.view, **words, around=self._with_sliders)
 
 
 async def drag(program: Callable[..., Awaitable[Trace]], **ranges: Iterable[float]) -> Dragged:

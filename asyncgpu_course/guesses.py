@@ -215,8 +215,8 @@ def score(page: str) -> OutcomeWords:
     """Count how many guesses of a page came out right, as in ``score("02")``."""
     of_page = [asked for name, asked in _asked().items() if name.startswith(f"{page}-")]
     if not of_page:
-        complaint = f"there is no page {page!r} with guesses: "
-        raise agt.UsageError(complaint + "give its number, such as '02'")
+        cause = f"there is no page {page!r} with guesses: give its number, such as '02'"
+        raise agt.UsageError(cause)
     settled = [asked for asked in of_page if asked.right is not None]
     if not settled:
         none = "You have not made a guess of your own yet: "

@@ -120,8 +120,8 @@ class SeatRoom:
     def start(self) -> int:
         """Launch a step, and return its number. Where nobody sits, it only waits for somebody to come in."""
         if len(self._under_way) == _MOST_UNDER_WAY:
-            complaint = "two steps are under way, and there are no more: "
-            raise agt.UsageError(complaint + "wait for the older one first")
+            cause = "two steps are under way, and there are no more: wait for the older one first"
+            raise agt.UsageError(cause)
         if not self._seated and self._coming and self._coming[0].at > self.now():
             self._clock.work(self._coming[0].at - self.now(), "idle")
         else:

@@ -85,9 +85,7 @@ def _steps(node: object, known: dict[str, ast.FunctionDecl], depth: int) -> Iter
     elif isinstance(node, ast.Unary) and node.op == "&":
         return
     elif (access := _element(node)) is not None:
-        yield from below(
-            *[part for part in vars(node).values() if isinstance(part, ast.SyntaxNode)]
-        )
+        yield from below(*[x for x in vars(node).values() if isinstance(x, ast.SyntaxNode)])
         yield CodeStep("read", "", access[1], depth)
     elif isinstance(node, ast.CallExpr):
         yield from below(node.object, node.arguments)

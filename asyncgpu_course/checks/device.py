@@ -17,9 +17,7 @@ from asyncgpu_course.internals import SimDevice, SimMachine
 
 _Array = npt.NDArray[Any]
 ASIDE = "aside"  # in the detail of what another thread than the check's did, or waited for
-GOES_ON = (
-    "goes on"  # in the detail of a wait for a further stream, of one `synchronize` of the device
-)
+GOES_ON = "goes on"  # as above, of a wait for a further stream in one `synchronize` of the device
 ELSEWHERE_S = 0.02  # for which other threads may go on before one waits
 _CURE = "Have kernels do all of the work"
 _STEPS = 30_000  # loop iterations; right answers need 9,000, and an endless loop is told in seconds

@@ -42,9 +42,8 @@ asked_before = 0  # how often a check has asked the same of an answer
 
 def noise(seed: int, *shape: int) -> LearnersArray:
     """Normally distributed numbers, float32; others where a check asks everything a second time."""
-    return np.random.default_rng(seed + 1_000_000 * asked_before).standard_normal(
-        shape, dtype=np.float32
-    )
+    random = np.random.default_rng(seed + 1_000_000 * asked_before)
+    return random.standard_normal(shape, dtype=np.float32)
 
 
 def exact_numbers(seed: int, *shape: int) -> LearnersArray:
@@ -70,9 +69,8 @@ def round_trip(size: int, number: float) -> agt.DeviceOp[LearnersArray]:
 
 def busy() -> None:
     """Keep one thread of the device at work for 200 us, and no copy engine: whoever waits is seen to."""
-    long = agt.matvec_naive(
-        1, 3000, agt.ones((1, 3000)), agt.ones(3000), agt.zeros(1).partition(32)
-    )
+    out = agt.zeros(1).partition(32)
+    long = agt.matvec_naive(1, 3000, agt.ones((1, 3000)), agt.ones(3000), out)
     long.async_on(agt.create_stream())
 
 

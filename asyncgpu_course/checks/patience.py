@@ -64,9 +64,9 @@ def not_for_ever() -> Generator[None]:
     except (_TooLong, Rejected):  # the second, where the device tells of the interrupt in its words
         if not interrupted:
             raise
-        cause = f"it had not ended after {time.monotonic() - start:.0f} s, and was "
-        cause += "interrupted: a wait needs something that comes, a loop an end, and one that "
-        cause += "asks again and again has to give others a turn (`await`). On a busy machine, "
-        raise Rejected(cause + "check once more") from None
+        cause = f"it had not ended after {time.monotonic() - start:.0f} s, and was interrupted: a wait needs "
+        cause += "something that comes, a loop an end, and one that asks again and again has to "
+        cause += "give others a turn (`await`). On a busy machine, check once more"
+        raise Rejected(cause) from None
     finally:
         signal.signal(signal.SIGALRM, before)

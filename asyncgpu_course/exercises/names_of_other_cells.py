@@ -14,9 +14,7 @@ def strays(answer: object) -> str:
 
     Functions, kernels and modules of other cells are no slip, and neither are constants, in capitals.
     """
-    asked = (
-        (f.__globals__, name) for f in _functions(answer) for name in _global_names(f.__code__)
-    )
+    asked = ((f.__globals__, n) for f in _functions(answer) for n in _global_names(f.__code__))
     used = {name: known[name] for known, name in asked if name in known}
     own = {name for name in used if not hasattr(builtins, name)}
     taken = (name for name in used.keys() - own if used[name] is not getattr(builtins, name))

@@ -145,9 +145,8 @@ def _fewest(found: Two, _lengths: object) -> None:
 
 SEVEN = {"a": "", "b": "", "c": "a", "d": "a", "e": "b", "f": "c", "g": "def"}
 _UNIT = 32 * 1280  # 50 us, and twice as many take twice as long, as rows begin where sectors do
-_LENGTHS = {
-    name: _UNIT * units for name, units in zip("abcdefg", (1, 3, 2, 2, 1, 3, 1), strict=True)
-}
+_UNITS = {"a": 1, "b": 3, "c": 2, "d": 2, "e": 1, "f": 3, "g": 1}
+_LENGTHS = {name: _UNIT * units for name, units in _UNITS.items()}
 _GOAL = 440.0
 FORKS = [(2, LONG), (5, SHORT), (1, SHORT), (0, SHORT), (11, SHORT)]
 

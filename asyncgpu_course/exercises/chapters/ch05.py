@@ -10,7 +10,7 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_course.checks import schedule
-from asyncgpu_course.checks.operations import busy, cuda
+from asyncgpu_course.checks.operations import busy, cuda, round_trip
 from asyncgpu_course.checks.rejection import Rejected, compared, must
 from asyncgpu_course.checks.results import a_number
 from asyncgpu_course.checks.sandbox import SLOW_US, call, observe, private_device, slow_memory
@@ -190,10 +190,6 @@ def _pieces(steps: Sequence[int], alone: int) -> list[agt.DeviceOp[Any]]:
     return [agt.zip(*pieces), other]
 
 
-def _there_and_back() -> list[agt.DeviceOp[Any]]:
-    return [agt.h2d(agt.pin(np.ones(1_000_000, np.float32))).to_host()]
-
-
 # In words, what limits each program, and a function that makes its operations.
 PROGRAMS: list[tuple[str, str, Callable[[], list[agt.DeviceOp[Any]]]]] = [
     ("many small kernels", HOST, lambda: _relus(64, 64, 10)),
@@ -205,7 +201,7 @@ PROGRAMS: list[tuple[str, str, Callable[[], list[agt.DeviceOp[Any]]]]] = [
     ("long and narrow jobs", _LONGEST, lambda: _walks([400] * 4)),
     ("one very long job", _LONGEST, lambda: _walks([50, 1500, 50, 50])),
     ("jobs, of which one has many pieces", _LONGEST, lambda: _pieces([390, 250, 380, 300], 400)),
-    ("a round trip", _LONGEST, _there_and_back),
+    ("a round trip", _LONGEST, lambda: [round_trip(1_000_000, 1.0)]),
 ]
 
 

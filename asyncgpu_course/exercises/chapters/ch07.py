@@ -228,8 +228,6 @@ def _race(answer: Any) -> Observed:
 
 
 # ------------------------------------------------------------------ two devices
-
-
 def _sum(n: int, w: CheckedArray, y: CheckedArray) -> CheckedArray:
     return y[:n] + w[:n]
 

@@ -295,10 +295,8 @@ def _stack(mine: Any, _model: Any, number: int, back: Any, _: str, first: Any = 
         what = "a packet got two owners, or was lost"
         if "None" in owned:
             what = "`pop` gave up although a packet was there: look again instead"
-        orders_of = (
-            f"in {len(wrong)} of {len(found)} orders, such as {order} of the steps of A and B"
-        )
-        raise Rejected(f"{orders_of}, {what}")
+        some = f"in {len(wrong)} of {len(found)} orders, such as {order} of the steps of A and B, "
+        raise Rejected(some + what)
 
 
 # ------------------------------------------------------------------ a kernel that calls

@@ -141,13 +141,9 @@ def _plus(x: agt.DeviceArray, y: agt.DeviceArray) -> agt.DeviceOp[Any]:
     return agt.Kernel(cuda("07_add"))(y.size, x.borrow(), y.borrow().partition(128)).output()
 
 
-def _chunks(ranks: int, size: int) -> CheckedArray:
-    return noise(ranks, ranks, ranks, size)
-
-
 def _ringed(answer: Any, ranks: int, size: int) -> Observed:
     with private_fleet(ranks) as fleet:
-        group, hosts = agt.group(*fleet), _chunks(ranks, size)
+        group, hosts = agt.group(*fleet), noise(ranks, ranks, ranks, size)
         there = [[agt.h2d(agt.pin(c)).on(d).sync() for c in hosts[r]] for r, d in enumerate(fleet)]
         rooms = [agt.zeros(size).on(device).sync() for device in fleet]
 
@@ -164,17 +160,15 @@ def _around(run: Observed, ranks: int, size: int) -> None:
     theirs = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
     by_library = [span for span in run.trace if span.name in theirs]
     must(not by_library, "the library did it: use `group.exchange` today", *by_library[:1])
-    chunks, every = _chunks(ranks, size), range(ranks)
+    chunks, every = noise(ranks, ranks, ranks, size), range(ranks)
     known = {f"part {i} of rank {r}": chunks[r, i] for r in every for i in every}
     complete = np.isclose(np.array(run.result), chunks.sum(0), atol=1e-4).all(2).sum(1)
-    half_way = (
-        ". Each rank has one complete part by now: let these go around, and replace what's there"
-    )
+    cure = ". Each rank has one complete part by now: let these go around, and replace what's there"
+    half_way = bool((complete == 1).all())
     for rank, parts in enumerate(run.result):
         for i, part in enumerate(parts):
             due = [f"part {i} of rank {r}" for r in every]
-            cure = half_way if (complete == 1).all() else ""
-            _is_sum(part, f"in the end, part {i} on rank {rank}", due, known, cure)
+            _is_sum(part, f"in the end, part {i} on rank {rank}", due, known, cure * half_way)
     sends, most = [s for s in run.trace if s.name in ("exchange", "send")], 2 * (ranks - 1)
     for rank in every:
         mine = [span for span in sends if span.detail["rank"] == rank]
@@ -236,9 +230,6 @@ def _one_order(run: Observed, ranks: int, sizes: Sequence[results.ResultShape]) 
 
 # ------------------------------------------------------------------ overlapped
 ROWS, N = 32, 8192
-_TOO_EARLY = (
-    "`reduces[0]` begins before `gradients[0]` is over, and needs what that computes. That's a {}"
-)
 
 
 def _gradient(name: str, ones: Any, state: Any, out: Any) -> agt.DeviceOp[Any]:
@@ -267,7 +258,8 @@ def _trained(answer: Any, gpus: int, layers: int) -> Observed:
         reduces = [group.all_reduce([a.borrow() for a in arrays]) for arrays in sums]
         gradients = [gradient(i) for i in range(layers)]
         agt.zip(*gradients, *reduces)  # so nobody is warned of those that stay unrun
-        with about("race on array 'gradient 0'", _TOO_EARLY):
+        cause = "`reduces[0]` begins before `gradients[0]` is over, and needs what that computes. That's a {}"
+        with about("race on array 'gradient 0'", cause):
             run = observe(built("overlapped", answer, agt.Trace(), gradients, reduces).sync)
         run.result = [[agt.d2h(a.borrow()).on(a.device).sync() for a in arrays] for arrays in sums]
     return run

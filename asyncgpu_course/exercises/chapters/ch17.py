@@ -98,8 +98,7 @@ RATES = [0.5, 0.25, 0.125, 3.0, 0.0, 0.75]
 
 def _falling(answer: Any, number: int) -> tuple[Observed, _Trainee]:
     trainee, stream = _Trainee(), agt.create_stream()
-    run = observe(answer, trainee.step, RATES[:number], stream)
-    return run, trainee
+    return observe(answer, trainee.step, RATES[:number], stream), trainee
 
 
 def _each_rate(found: tuple[Observed, _Trainee], number: int) -> None:
@@ -125,8 +124,7 @@ def _watched(answer: Any, rounds: int, every: int) -> tuple[Observed, _Trainee, 
         heard.append(loss)
 
     given = trainee.step, trainee.loss, rounds, every, agt.create_stream(), draw
-    run = schedule.observe_events(answer, *given)
-    return run, trainee, heard
+    return schedule.observe_events(answer, *given), trainee, heard
 
 
 def _live(found: tuple[Observed, _Trainee, list[Any]], rounds: int, every: int) -> None:

@@ -96,11 +96,6 @@ def _visitors(lasts: Sequence[int], every_us: float = 0.0) -> list[Visitor]:
     return [Visitor(i, (0,) * (1 + i % 2), n, i * every_us) for i, n in enumerate(lasts)]
 
 
-def _answer(visitor: Visitor) -> list[int]:
-    places = range(len(visitor.prompt), visitor.last + 1)
-    return [serving.token_of(visitor, place) for place in places]
-
-
 def _served(
     answer: Any,
     slots: int,
@@ -124,7 +119,8 @@ def _served(
 def _told_right(visitors: Sequence[Visitor]) -> None:
     """Everybody who stayed was told the whole of their own text, and who left the beginning of theirs."""
     for visitor in visitors:
-        whole, name = _answer(visitor), f"visitor {visitor.number}"
+        places, name = range(len(visitor.prompt), visitor.last + 1), f"visitor {visitor.number}"
+        whole = [serving.token_of(visitor, place) for place in places]
         right = whole[: len(visitor.text)] if visitor.gone else whole
         strange = [token // 1000 for token in visitor.text if token // 1000 != visitor.number]
         cause = f"{name} was told a token of visitor {(strange or [0])[0]}: a step's tokens "
@@ -436,11 +432,8 @@ def check_strangers(mine: Any, _model: Any) -> None:
         with case(words):
             found: Any = call(mine, deepcopy(steps), deepcopy(told))
             names = [*found] if isinstance(found, list | tuple) else None
-            cause = f"the steps were {steps}, and told was {told}: "
-            must(
-                names == right,
-                cause + f"the names are {right}, and you returned {brief(found)}",
-            )
+            cause = f"the steps were {steps}, and told was {told}: the names are {right}, and you returned "
+            must(names == right, cause + brief(found))
 
 
 CHAPTER_19 = (

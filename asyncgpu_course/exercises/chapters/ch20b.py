@@ -7,17 +7,11 @@ from typing import Any
 import numpy as np
 
 import asyncgpu_tutor as agt
+from asyncgpu_course.checks import results
 from asyncgpu_course.checks.code_steps import steps
 from asyncgpu_course.checks.operations import WARP, exact_numbers, noise
 from asyncgpu_course.checks.rejection import case, must
-from asyncgpu_course.checks.results import (
-    UNWRITTEN,
-    CheckedArray,
-    accesses_of,
-    as_kernel,
-    equal,
-    report_on,
-)
+from asyncgpu_course.checks.results import CheckedArray, accesses_of, as_kernel, equal, report_on
 from asyncgpu_course.checks.sandbox import observe
 from asyncgpu_course.exercises.chapters.ch20 import multiplied
 from asyncgpu_course.exercises.exercise import Exercise
@@ -76,7 +70,7 @@ def check_small(mine: Any, _model: Any) -> float:
         a, b = exact_numbers(n, n, n), exact_numbers(n + 1, n, n)
         with case(f"n={n}"):
             given = [agt.h2d(it).sync() for it in (a, b)]
-            out = agt.full((n, n), UNWRITTEN).sync()
+            out = agt.full((n, n), results.UNWRITTEN).sync()
 
             def program(n: int = n, given: list[Any] = given, out: Any = out) -> None:
                 mine(n, *[it.borrow() for it in (*given, out)]).sync()

@@ -436,9 +436,7 @@ __global__ void use(const float* x, float* y) {
         y[t] = s[t - 1];
     }
 """),
-    kernel("mirror", 2, 64, x=floats(100), y=Empty(100), n=100).bug(
-        "Barrier UninitialisedRead: tile|barrier"
-    )(r"""
+    kernel("mirror", 2, 64, x=floats(100), y=Empty(100), n=100).bug("Barrier UninitialisedRead: tile|barrier")(r"""
 // threads beyond n return, and owe the tile an element
 // whoever returns never loads its element nor comes to the barrier
     __shared__ float tile[64];
@@ -524,9 +522,7 @@ __global__ void use(const float* x, float* y) {
 -    __syncwarp();
 +    __threadfence_block();
 """),
-    kernel("count_rounds", 1, 64, x=ints(128), y=Empty(64, "int32"), rounds=2).bug(
-        "Race: count"
-    )(r"""
+    kernel("count_rounds", 1, 64, x=ints(128), y=Empty(64, "int32"), rounds=2).bug("Race: count")(r"""
 // counter reset while others still read it
 // between reading the count and its reset there is no barrier
     __shared__ int count;
@@ -662,4 +658,4 @@ __global__ void use(const float* x, float* y) {
         x[i] += x[i + blockDim.x];
     }
 """),
-]
+]  # fmt: skip

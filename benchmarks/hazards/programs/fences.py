@@ -310,9 +310,7 @@ __global__ void read(float* data, int* flag, float* y) {
 }
 """),
     ONCE,
-    kernel(
-        "store_buffering", 2, 1, volatile="x y", x=ZERO, y=ZERO, seen=Empty(2, "int32")
-    ).sound(r"""
+    kernel("store_buffering", 2, 1, volatile="x y", x=ZERO, y=ZERO, seen=Empty(2, "int32")).sound(r"""
 // each sees the other, or both do
 // volatile accesses don't race, and __threadfence() is sequentially consistent
     if (blockIdx.x == 0) {
@@ -418,9 +416,7 @@ __global__ void read(float* data, int* flag, float* y) {
          ready.store(1, cuda::memory_order_release);
 +        *data = 43.0f;  // <- bug
 """),
-    kernel("pass_on", 2, 1, volatile="data flag", data=Empty(1), flag=ZERO, y=Empty(1)).bug(
-        "Early: data"
-    )(r"""
+    kernel("pass_on", 2, 1, volatile="data flag", data=Empty(1), flag=ZERO, y=Empty(1)).bug("Early: data")(r"""
 // volatile data and flag without a fence
 // volatile accesses of different words may be seen in any order by another block
     if (blockIdx.x == 0) {
@@ -463,9 +459,7 @@ __global__ void read(float* data, int* flag, float* y) {
 -    __threadfence();
      int before = atomicAdd(arrived, 1);  // <- bug
 """),
-    kernel("sum_all", 4, 32, x=floats(4), parts=Empty(4), arrived=ZERO, y=floats(1, 0)).bug(
-        "Race: parts"
-    )(r"""
+    kernel("sum_all", 4, 32, x=floats(4), parts=Empty(4), arrived=ZERO, y=floats(1, 0)).bug("Race: parts")(r"""
 // last block with the fence behind the arrival
 // one fence behind the counter doesn't release what came before it
     __shared__ bool last;
@@ -487,9 +481,7 @@ __global__ void read(float* data, int* flag, float* y) {
 -    if (before == gridDim.x - 1) {
 +    if (atomicAdd(arrived, 1) == gridDim.x - 1) {
 """),
-    kernel("sum_all", 2, 64, x=floats(64), rows=Empty(128), arrived=ZERO, y=Empty(1)).bug(
-        "Early: rows"
-    )(r"""
+    kernel("sum_all", 2, 64, x=floats(64), rows=Empty(128), arrived=ZERO, y=Empty(1)).bug("Early: rows")(r"""
 // thread 0 announces what the block may not have written
 // a __syncthreads() is missing before thread 0's fence
     rows[blockIdx.x * blockDim.x + threadIdx.x] = 2.0f * x[threadIdx.x];  // <- bug
@@ -512,9 +504,7 @@ __global__ void read(float* data, int* flag, float* y) {
 -        y[t] = data[63 - t];
 +        y[t] = data[t];  // <- bug
 """),
-    kernel("queue", 2, 1, x=floats(1, 7), slots=Empty(4), head=ZERO, y=Empty(1)).bug(
-        "Early: slots"
-    )(r"""
+    kernel("queue", 2, 1, x=floats(1, 7), slots=Empty(4), head=ZERO, y=Empty(1)).bug("Early: slots")(r"""
 // slot counted before it is filled
 // the counter that reserves a slot also announces it, before it is filled
     if (blockIdx.x == 0) {
@@ -554,4 +544,4 @@ __global__ void read(float* data, int* flag, float* y) {
 -        while (s.load(cuda::memory_order_acquire) != 2) {}
 +        while (s.load(cuda::memory_order_relaxed) != 2) {}  // <- bug
 """),
-]
+]  # fmt: skip

@@ -148,9 +148,7 @@ CASES = [
     memcpy(&value, record + 1, sizeof(value));
     out[threadIdx.x] = record[0] + value;
 """),
-    kernel(
-        "row_sums", 1, 3, rows=Table((floats(8), None, floats(8))), sums=Empty(3), width=8
-    ).sound(r"""
+    kernel("row_sums", 1, 3, rows=Table((floats(8), None, floats(8))), sums=Empty(3), width=8).sound(r"""
 // missing rows are skipped
 // the null pointer is tested
     const float* row = rows[threadIdx.x];
@@ -339,9 +337,7 @@ __global__ void clear(float* x, unsigned int bytes) {
     }
 }
 """),
-    kernel("histogram", 4, 64, values=ints(256), bins=ints(64, 0), n=256).bug(
-        "OutOfBounds: bins"
-    )(r"""
+    kernel("histogram", 4, 64, values=ints(256), bins=ints(64, 0), n=256).bug("OutOfBounds: bins")(r"""
 // histogram of values that have no bin
 // values reach 255, and there are 64 bins
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -404,9 +400,7 @@ __global__ void shift(const float* x, float* y, unsigned int n, unsigned int by)
     y[i] = from >= 0 ? x[from] : 0.0f;  // <- bug
 }
 """),
-    kernel("tile_copy", 1, (16, 32), given=floats(512), out=Empty(512), width=16).bug(
-        "OutOfBounds: tile"
-    )(r"""
+    kernel("tile_copy", 1, (16, 32), given=floats(512), out=Empty(512), width=16).bug("OutOfBounds: tile")(r"""
 // block higher than the tile
 // 32 rows of threads, 16 rows of tile
     __shared__ float tile[16][16];
@@ -472,9 +466,7 @@ __global__ void use_scratch(const float* x, float* y) {
     y[i] = p[1];  // <- bug
 }
 """),
-    launch(1, 32, floats(32), Empty(32), Table((None,))).bug(
-        "OutOfBounds UninitialisedRead: shared|where|address"
-    )(r"""
+    launch(1, 32, floats(32), Empty(32), Table((None,))).bug("OutOfBounds UninitialisedRead: shared|where|address")(r"""
 // address of shared memory kept for the next kernel
 // shared memory lives as long as its block
 __global__ void prepare(const float* x, float* y, float** where) {
@@ -487,9 +479,7 @@ __global__ void apply(const float* x, float* y, float** where) {
     y[threadIdx.x] = where[0][threadIdx.x];  // <- bug
 }
 """),
-    kernel("count_even", 2, 64, x=ints(128), counts=Empty(2, "int32")).bug(
-        "UninitialisedRead: even"
-    )(r"""
+    kernel("count_even", 2, 64, x=ints(128), counts=Empty(2, "int32")).bug("UninitialisedRead: even")(r"""
 // shared counter that starts anywhere
 // nobody sets the counter to zero
     __shared__ int even;
@@ -499,9 +489,7 @@ __global__ void apply(const float* x, float* y, float** where) {
     __syncthreads();
     if (threadIdx.x == 0) counts[blockIdx.x] = even;
 """),
-    kernel("dot_rows", 1, 16, a=floats(128), b=floats(8), y=Empty(16), k=8).bug(
-        "UninitialisedRead: sum"
-    )(r"""
+    kernel("dot_rows", 1, 16, a=floats(128), b=floats(8), y=Empty(16), k=8).bug("UninitialisedRead: sum")(r"""
 // sum that starts anywhere
 // `sum` is not set to zero
     int row = threadIdx.x;
@@ -511,9 +499,7 @@ __global__ void apply(const float* x, float* y, float** where) {
     }
     y[row] = sum;
 """),
-    kernel("accumulate", 1, 64, x=floats(50), total=Empty(50), n=50).bug(
-        "UninitialisedRead: total"
-    )(r"""
+    kernel("accumulate", 1, 64, x=floats(50), total=Empty(50), n=50).bug("UninitialisedRead: total")(r"""
 // accumulate into a fresh allocation
 // the array was allocated and never cleared
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -533,9 +519,7 @@ __global__ void consume(float* a, float* b, int n) {
     if (i < n) b[i] = a[i] + 1.0f;  // <- bug
 }
 """),
-    kernel("polynomial", 1, 32, x=floats(32), y=Empty(32), c=1.0).bug(
-        "UninitialisedRead: coefficients"
-    )(r"""
+    kernel("polynomial", 1, 32, x=floats(32), y=Empty(32), c=1.0).bug("UninitialisedRead: coefficients")(r"""
 // last coefficient is never set
 // three of four are set
     int i = threadIdx.x;
@@ -594,9 +578,7 @@ __global__ void momentum(const float* x, const float* v, float* p) {
         y[i] = v.x + v.y + v.z + v.w;
     }
 """),
-    kernel("read_records", 1, 8, bytes=raw(40), out=Empty(8, "int32"), size=5).bug(
-        "Misaligned: 4"
-    )(r"""
+    kernel("read_records", 1, 8, bytes=raw(40), out=Empty(8, "int32"), size=5).bug("Misaligned: 4")(r"""
 // number behind an odd header
 // an int lies at a multiple of 4 bytes; take it byte by byte
     int i = threadIdx.x;
@@ -652,9 +634,7 @@ __global__ void momentum(const float* x, const float* v, float* p) {
         owner[k] = t;  // <- bug
     }
 """),
-    kernel("swap_halves", 1, 64, x=floats(64), w=floats(64), y=Empty(64), shared=64 * 4 * 2).bug(
-        "Race: room|a|b"
-    )(r"""
+    kernel("swap_halves", 1, 64, x=floats(64), w=floats(64), y=Empty(64), shared=64 * 4 * 2).bug("Race: room|a|b")(r"""
 // two halves of shared memory that overlap
 // `b` begins in the middle of `a`
     extern __shared__ float room[];
@@ -690,4 +670,4 @@ __global__ void momentum(const float* x, const float* v, float* p) {
         if (slot < room) out[slot] = x[i];
     }
 """),
-]
+]  # fmt: skip

@@ -246,9 +246,7 @@ __global__ void all_together(int* counts, int* total) {
 // four blocks write one maximum
     atomicMax_block(best, x[blockIdx.x * blockDim.x + threadIdx.x]);  // <- bug
 """),
-    kernel("mark", 2, 48, ids=ints(96), bits=ints(3, 0).astype("uint32"), n=96).bug(
-        "Race: bits block"
-    )(r"""
+    kernel("mark", 2, 48, ids=ints(96), bits=ints(3, 0).astype("uint32"), n=96).bug("Race: bits block")(r"""
 // bitmap by atomics of a block
 // a word's bits belong to two blocks
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -261,9 +259,7 @@ __global__ void all_together(int* counts, int* total) {
         atomicAdd_block(&bins[x[i] % 8], 1);  // <- bug
     }
 """),
-    kernel("compact", 2, 32, x=floats(64), out=Empty(128), used=ZERO).bug(
-        "Race: used|out block"
-    )(r"""
+    kernel("compact", 2, 32, x=floats(64), out=Empty(128), used=ZERO).bug("Race: used|out block")(r"""
 // places given out by a counter of a block
 // two blocks may be given the same place
     float v = x[blockIdx.x * blockDim.x + threadIdx.x];
@@ -326,9 +322,7 @@ __global__ void all_together(int* counts, int* total) {
         *y = *data;  // <- bug
     }
 """),
-    kernel("pass_on", 2, 1, data=Empty(1), flag=ZERO, y=Empty(1)).bug(
-        "Early Deadlock: data|flag block"
-    )(r"""
+    kernel("pass_on", 2, 1, data=Empty(1), flag=ZERO, y=Empty(1)).bug("Early Deadlock: data|flag block")(r"""
 // atomics of a block as a flag between blocks
 // the flag itself stays within a block
     if (blockIdx.x == 0) {
@@ -383,9 +377,7 @@ __global__ void all_together(int* counts, int* total) {
     cuda::atomic_ref<int, cuda::thread_scope_thread> counter(*total);
     counter.fetch_add(1);  // <- bug
 """),
-    kernel("two_steps", 2, 1, a=Empty(2), arrived=ZERO, y=Empty(2)).bug(
-        "Early Deadlock: a|arrived block"
-    )(r"""
+    kernel("two_steps", 2, 1, a=Empty(2), arrived=ZERO, y=Empty(2)).bug("Early Deadlock: a|arrived block")(r"""
 // barrier of the grid by hand, of block scope
 // blocks wait for each other by what stays within a block
     cuda::atomic_ref<int, cuda::thread_scope_block> count(*arrived);
@@ -419,4 +411,4 @@ __global__ void all_together(int* counts, int* total) {
         y[t] = a[31 - t];  // <- bug
     }
 """),
-]
+]  # fmt: skip

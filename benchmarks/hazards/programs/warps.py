@@ -364,9 +364,7 @@ __global__ void block_sum(const float* x, float* y) {
     }
     if (t % 32 == 0) sums[t / 32] = v;
 """),
-    kernel("walk", 1, 32, counts=ints(32), x=floats(32), y=Empty(32)).bug(
-        "Warp Deadlock Barrier: lane|mask|shfl"
-    )(r"""
+    kernel("walk", 1, 32, counts=ints(32), x=floats(32), y=Empty(32)).bug("Warp Deadlock Barrier: lane|mask|shfl")(r"""
 // mask from before the loop
 // lanes leave the loop one after the other, and the mask still names them
     int t = threadIdx.x;
@@ -444,9 +442,7 @@ __global__ void block_sum(const float* x, float* y) {
     base = __shfl_sync(mask, base, leader);  // <- bug
     out[base + __popc(mask & ((1u << lane) - 1))] = x[lane];
 """),
-    kernel("count_equal", 1, 32, x=ints(32), y=Empty(32, "int32")).bug(
-        "Warp Deadlock Barrier: lane|mask|match"
-    )(r"""
+    kernel("count_equal", 1, 32, x=ints(32), y=Empty(32, "int32")).bug("Warp Deadlock Barrier: lane|mask|match")(r"""
 // match among lanes that don't take part
 // the mask names all lanes, the odd ones aren't in the branch
     int t = threadIdx.x;
@@ -458,9 +454,7 @@ __global__ void block_sum(const float* x, float* y) {
     __syncwarp();
     y[t] += 1;
 """),
-    kernel("sum_large", 1, 32, x=ints(32), y=Empty(32, "int32")).bug(
-        "Warp Deadlock Barrier: lane|mask|reduce"
-    )(r"""
+    kernel("sum_large", 1, 32, x=ints(32), y=Empty(32, "int32")).bug("Warp Deadlock Barrier: lane|mask|reduce")(r"""
 // reduction of a warp in a branch
 // eight lanes that the mask names are elsewhere
     int t = threadIdx.x, sum = 0;
@@ -470,9 +464,7 @@ __global__ void block_sum(const float* x, float* y) {
     __syncwarp();
     y[t] = sum;
 """),
-    kernel("halves", 1, 32, x=ints(32), y=Empty(32, "int32")).bug(
-        "Warp Deadlock Barrier: lane|mask"
-    )(r"""
+    kernel("halves", 1, 32, x=ints(32), y=Empty(32, "int32")).bug("Warp Deadlock Barrier: lane|mask")(r"""
 // different functions for two halves of a full mask
 // all lanes in a mask have to call the same function
     int t = threadIdx.x, found = 0;
@@ -515,9 +507,7 @@ __global__ void block_sum(const float* x, float* y) {
     int t = threadIdx.x;
     y[t] = x[t] + __shfl_xor_sync(0xffffffff, x[t], 1);  // <- bug
 """),
-    kernel("hand_over", 1, 32, x=floats(32), y=Empty(1)).bug(
-        "Race Deadlock RunawayKernel: ready"
-    )(r"""
+    kernel("hand_over", 1, 32, x=floats(32), y=Empty(1)).bug("Race Deadlock RunawayKernel: ready")(r"""
 // lane that waits for a plain flag of another
 // a plain flag may be read once and kept in a register, and orders nothing
     __shared__ int ready;
@@ -556,4 +546,4 @@ __global__ void block_sum(const float* x, float* y) {
     }
     y[lane] = v;
 """),
-]
+]  # fmt: skip

@@ -17,58 +17,45 @@ RACE, ALIGNED = errors.RaceError, errors.MisalignedError
 RIGHT = {
     "its own element": ("__shared__ float s[32]; " + COPY + DONE + "x[i] = 2 * s[i];", lambda i: 2 * i),
     "another thread's, behind a barrier": (
-        "__shared__ float s[32]; " + COPY + DONE + "__syncthreads(); x[i] = s[31 - i];", lambda i: 31 - i,
-    ),
+        "__shared__ float s[32]; " + COPY + DONE + "__syncthreads(); x[i] = s[31 - i];", lambda i: 31 - i),
     "copies of 16 bytes": (
         "__shared__ __align__(16) float s[32]; if (i < 8) __pipeline_memcpy_async(s + 4 * i, x + 4 * i, 16); "
-        + DONE + "__syncthreads(); x[i] = s[i] + 1;", lambda i: i + 1,
-    ),
+        + DONE + "__syncthreads(); x[i] = s[i] + 1;", lambda i: i + 1),
     "copies of 8 bytes": (
         "__shared__ float2 s[16]; if (i < 16) __pipeline_memcpy_async(s + i, x + 2 * i, 8); "
-        + DONE + "__syncthreads(); x[i] = s[i / 2].y;", lambda i: i | 1,
-    ),
+        + DONE + "__syncthreads(); x[i] = s[i / 2].y;", lambda i: i | 1),
     "a size that is known late": (
-        "__shared__ float s[32]; __pipeline_memcpy_async(s + i, x + i, n / 8); " + DONE + "x[i] = s[i];", lambda i: i,
-    ),
+        "__shared__ float s[32]; __pipeline_memcpy_async(s + i, x + i, n / 8); " + DONE + "x[i] = s[i];", lambda i: i),
     "two groups, waited for one by one": (
         "__shared__ float s[64]; " + COPY + "__pipeline_commit(); __pipeline_memcpy_async(s + 32 + i, x + i, 4); "
         "__pipeline_commit(); __pipeline_wait_prior(1); float a = s[i]; __pipeline_wait_prior(0); x[i] = a + s[32 + i];",
-        lambda i: 2 * i,
-    ),
+        lambda i: 2 * i),
     "only some threads copy": (
         "__shared__ float s[32]; s[i] = 7; __syncthreads(); if (i % 2) { " + COPY + DONE + "} __syncthreads(); x[i] = s[i];",
-        lambda i: i if i % 2 else 7,
-    ),
+        lambda i: i if i % 2 else 7),
     "threads that wait at different places": (
         "__shared__ float s[32]; " + COPY + "__pipeline_commit(); if (i < 16) __pipeline_wait_prior(0); "
-        "else __pipeline_wait_prior(0); __syncthreads(); x[i] = s[31 - i];", lambda i: 31 - i,
-    ),
+        "else __pipeline_wait_prior(0); __syncthreads(); x[i] = s[31 - i];", lambda i: 31 - i),
     "a buffer that is used again behind a barrier": (
         "__shared__ float s[32]; float a = 0; for (int k = 0; k < 3; k++) { " + COPY + DONE
-        + "__syncthreads(); a += s[31 - i]; __syncthreads(); } x[i] = a;", lambda i: 3 * (31 - i),
-    ),
+        + "__syncthreads(); a += s[31 - i]; __syncthreads(); } x[i] = a;", lambda i: 3 * (31 - i)),
     "a source that is written once its copy is done": (
-        "__shared__ float s[32]; " + COPY + DONE + "x[i] = 0; x[i] = s[i] + x[i];", lambda i: i,
-    ),
+        "__shared__ float s[32]; " + COPY + DONE + "x[i] = 0; x[i] = s[i] + x[i];", lambda i: i),
     "empty groups": (
         "__shared__ float s[32]; __pipeline_commit(); " + COPY + "__pipeline_commit(); __pipeline_commit(); "
-        "__pipeline_wait_prior(1); x[i] = s[i];", lambda i: i,
-    ),
+        "__pipeline_wait_prior(1); x[i] = s[i];", lambda i: i),
     "the rest is made 0": (
         "__shared__ __align__(16) float s[128]; __pipeline_memcpy_async(s + 4 * i, x + i / 4 * 4, 16, i % 5 * 4); "
         + DONE + "__syncthreads(); x[i] = s[4 * i] + s[4 * i + 3];",
-        lambda i: (0 if i % 5 == 4 else i // 4 * 4) + (0 if i % 5 else i // 4 * 4 + 3),
-    ),
+        lambda i: (0 if i % 5 == 4 else i // 4 * 4) + (0 if i % 5 else i // 4 * 4 + 3)),
     "a double buffer": (
         ("__shared__ float s[2][32]; float a = 0; __pipeline_memcpy_async(&s[0][i], x + i, 4); __pipeline_commit(); "
         "for (int k = 0; k < 4; k++) { if (k < 3) __pipeline_memcpy_async(&s[(k + 1) % 2][i], x + i, 4); "
         "__pipeline_commit(); __pipeline_wait_prior(1); __syncthreads(); a += s[k % 2][31 - i]; __syncthreads(); } "
-        "x[i] = a;"), lambda i: 4 * (31 - i),
-    ),
+        "x[i] = a;"), lambda i: 4 * (31 - i)),
     "an address that no read is near": (
         "__shared__ float s[256], u[32]; u[i] = 1; __syncthreads(); __pipeline_memcpy_async(s + 128 + i, x + i, 4); "
-        "float a = u[31 - i]; " + DONE + "x[i] = a + s[128 + i];", lambda i: i + 1,
-    ),
+        "float a = u[31 - i]; " + DONE + "x[i] = a + s[128 + i];", lambda i: i + 1),
 }  # fmt: skip
 
 # The error, statements, and some of its words.
@@ -76,40 +63,32 @@ WRONG = {
     "no wait": (RACE, COPY + "__pipeline_commit(); x[i] = s[i];", "its own asynchronous copy (line 2) is under way"),
     "no commit": (RACE, COPY + "__pipeline_wait_prior(0); x[i] = s[i];", "no __pipeline_commit() has closed its group"),
     "waits for too few": (
-        RACE, COPY + "__pipeline_commit(); __pipeline_wait_prior(1); x[i] = s[i];", "__pipeline_wait_prior(0) does",
-    ),
+        RACE, COPY + "__pipeline_commit(); __pipeline_wait_prior(1); x[i] = s[i];", "__pipeline_wait_prior(0) does"),
     "waits for the older group": (
         RACE, COPY + "__pipeline_commit(); __pipeline_memcpy_async(s + 32 + i, x + i, 4); __pipeline_commit(); "
-        "__pipeline_wait_prior(1); x[i] = s[32 + i];", "this copy is in number 2: __pipeline_wait_prior(0) waits for it",
-    ),
+        "__pipeline_wait_prior(1); x[i] = s[32 + i];", "this copy is in number 2: __pipeline_wait_prior(0) waits for it"),
     "no barrier behind the wait": (RACE, COPY + DONE + "x[i] = s[31 - i];", "without a __sync"),
     "barrier in front of the wait": (
         RACE, COPY + "__pipeline_commit(); __syncthreads(); x[i] = s[31 - i]; __pipeline_wait_prior(0);",
-        "thread (31, 0, 0)'s asynchronous copy (line 2) is under way",
-    ),
+        "thread (31, 0, 0)'s asynchronous copy (line 2) is under way"),
     "a barrier of the warp, and two warps": (
         RACE, "__pipeline_memcpy_async(s + i, x + i % 32, 4); " + DONE + "__syncwarp(); o[i % 32] = s[63 - i];",
-        "__syncthreads()",
-    ),
+        "__syncthreads()"),
     "the buffer is still read": (
-        RACE, COPY + DONE + "__syncthreads(); float a = s[31 - i]; " + COPY + DONE + "x[i] = a;", "writes 's'[0]",
-    ),
+        RACE, COPY + DONE + "__syncthreads(); float a = s[31 - i]; " + COPY + DONE + "x[i] = a;", "writes 's'[0]"),
     "written under way": (RACE, COPY + "s[i] = 0; " + DONE, "writes 's'[0]"),
     "an atomic under way": (RACE, COPY + "atomicAdd(s + i, 1.0f); " + DONE, "writes 's'[0]"),
     "copied to twice": (RACE, COPY + "__pipeline_commit(); " + COPY + DONE, "starts another asynchronous copy to 's'[0]"),
     "its source is written": (RACE, COPY + "x[i] = 1; " + DONE, "writes 'x'[0] in global memory, from which its own"),
     "another's source is written": (
-        RACE, COPY + "__syncthreads(); x[31 - i] = 1; " + DONE, "from which thread (31, 0, 0)'s asynchronous copy",
-    ),
+        RACE, COPY + "__syncthreads(); x[31 - i] = 1; " + DONE, "from which thread (31, 0, 0)'s asynchronous copy"),
     "ends without a wait": (RACE, COPY + "__pipeline_commit();", "ends while its asynchronous copy to 's'[0]"),
     "returns early": (
-        RACE, COPY + "__pipeline_commit(); if (i == 5) return; __pipeline_wait_prior(0);", "thread (5, 0, 0) ends while",
-    ),
+        RACE, COPY + "__pipeline_commit(); if (i == 5) return; __pipeline_wait_prior(0);", "thread (5, 0, 0) ends while"),
     "ends without a commit": (RACE, COPY, "no __pipeline_commit()"),
     "one thread does not wait": (
         RACE, COPY + "__pipeline_commit(); if (i) __pipeline_wait_prior(0); __syncthreads(); x[i] = s[(i + 1) % 32];",
-        "thread (0, 0, 0)'s asynchronous copy",
-    ),
+        "thread (0, 0, 0)'s asynchronous copy"),
     "a misaligned target": (ALIGNED, "__pipeline_memcpy_async(s + 4 * (i / 4) + 1, x + i / 4 * 4, 16);", "must be a multiple of 16"),
     "a misaligned source": (ALIGNED, "__pipeline_memcpy_async(s + 4 * i, x + 1, 16);", "must be a multiple of 16"),
     "a size that is none": (ALIGNED, "__pipeline_memcpy_async(s + i, x + i, n);", "of 32 bytes"),
@@ -118,11 +97,9 @@ WRONG = {
     "beyond the target": (errors.OutOfBoundsError, "__pipeline_memcpy_async(s + i + 97, x + i, 4);", "writes 's'[128]"),
     "to global memory": (errors.OutOfBoundsError, "__pipeline_memcpy_async(o + i, x + i, 4);", "not in shared memory"),
     "from shared memory": (
-        errors.OutOfBoundsError, "__pipeline_memcpy_async(s + i, s + 32 + i, 4);", "not in global memory",
-    ),
+        errors.OutOfBoundsError, "__pipeline_memcpy_async(s + i, s + 32 + i, 4);", "not in global memory"),
     "where nothing was copied": (
-        errors.UninitialisedReadError, "if (i) " + COPY + DONE + "__syncthreads(); x[i] = s[i];", "reads 's'[0]",
-    ),
+        errors.UninitialisedReadError, "if (i) " + COPY + DONE + "__syncthreads(); x[i] = s[i];", "reads 's'[0]"),
 }  # fmt: skip
 
 

@@ -62,19 +62,16 @@ RIGHT = {
         32, BAR + "if (i == 0) { cuda::device::memcpy_async_tx(s, x, cuda::aligned_size_t<16>(64), bar); "
         "cuda::device::memcpy_async_tx(s + 16, x + 16, cuda::aligned_size_t<16>(64), bar); "
         "cuda::device::barrier_expect_tx(bar, 64); t = cuda::device::barrier_arrive_tx(bar, 1, 64); } else t = bar.arrive(); "
-        + WAIT + "o[i] = s[31 - i];", lambda i: 31 - i,
-    ),
+        + WAIT + "o[i] = s[31 - i];", lambda i: 31 - i),
     "a bulk store": (32, OUT + FENCE + READ_BACK, lambda i: 32 - i),
     "a buffer that is written again once it was read": (
-        32, OUT + FENCE + STORE + "__syncthreads(); s[i] = 7; __syncthreads(); o[i] = s[31 - i];", lambda i: 7,
-    ),
+        32, OUT + FENCE + STORE + "__syncthreads(); s[i] = 7; __syncthreads(); o[i] = s[31 - i];", lambda i: 7),
     "the names of cuda::ptx": (
         32, BAR + "if (i == 0) { ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, s, x, 128, "
         "cuda::device::barrier_native_handle(bar)); t = cuda::device::barrier_arrive_tx(bar, 1, 128); } else t = bar.arrive(); "
         + WAIT + "s[i] += 1; ptx::fence_proxy_async(ptx::space_shared); __syncthreads(); if (i == 0) { "
         "ptx::cp_async_bulk(ptx::space_global, ptx::space_shared, x, s, 128); ptx::cp_async_bulk_commit_group(); "
-        "ptx::cp_async_bulk_wait_group_read(ptx::n32_t<0>()); } o[i] = s[31 - i];", lambda i: 32 - i,
-    ),
+        "ptx::cp_async_bulk_wait_group_read(ptx::n32_t<0>()); } o[i] = s[31 - i];", lambda i: 32 - i),
     "the names of cuda::ptx with orders": (
         32, ("__shared__ __align__(128) float s[64]; __shared__ uint64_t b; if (i == 0) { ptx::mbarrier_init(&b, 32); "
         "ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster); } __syncthreads(); uint64_t t; if (i == 0) { "
@@ -82,81 +79,65 @@ RIGHT = {
         "ptx::cp_async_bulk(ptx::space_shared, ptx::space_global, s, x, 128, &b); } "
         "t = ptx::mbarrier_arrive(ptx::sem_release, ptx::scope_cta, ptx::space_shared, &b); "
         "while (!ptx::mbarrier_try_wait(ptx::sem_acquire, ptx::scope_cta, &b, t)) { } "
-        "while (!ptx::mbarrier_test_wait_parity(&b, 0)) { } o[i] = s[31 - i];"), lambda i: 31 - i,
-    ),
+        "while (!ptx::mbarrier_test_wait_parity(&b, 0)) { } o[i] = s[31 - i];"), lambda i: 31 - i),
     "cp.async": (
         32, WORD + "if (i < 8) " + COPY + r'asm volatile("cp.async.commit_group;\n" ::); asm volatile("cp.async.wait_group %0;\n" '
-        ':: "n"(0)); __syncthreads(); o[i] = s[31 - i];', lambda i: 31 - i,
-    ),
+        ':: "n"(0)); __syncthreads(); o[i] = s[31 - i];', lambda i: 31 - i),
     "cp.async.wait_all": (
         32, WORD + "if (i < 8) { " + COPY + '} asm volatile("cp.async.wait_all;" ::: "memory"); __syncthreads(); o[i] = s[31 - i];',
-        lambda i: 31 - i,
-    ),
+        lambda i: 31 - i),
     "a part is made 0": (
         32, WORD + r'if (i < 8) asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], 16, %2;" :: "r"(window(s + 4 * (i % 8))), '
-        r'"l"(x), "r"(8)); asm volatile("cp.async.wait_all;"); __syncthreads(); o[i] = s[4 * (i % 8) + 1] + s[4 * (i % 8) + 2];', lambda i: 1,
-    ),
+        r'"l"(x), "r"(8)); asm volatile("cp.async.wait_all;"); __syncthreads(); o[i] = s[4 * (i % 8) + 1] + s[4 * (i % 8) + 2];', lambda i: 1),
     "a bulk load in assembly": (32, WORD + BULK + LOOP + "o[i] = s[31 - i];", lambda i: 31 - i),
     "a wait that asks": (32, WORD + BULK + ASK + "o[i] = s[31 - i];", lambda i: 31 - i),
     "a bulk store in assembly": (
         32, OUT + r'asm volatile("fence.proxy.async.shared::cta;"); __syncthreads(); if (i == 0) { asm volatile('
         r'"cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" :: "l"(x), "r"(window(s)), "r"(128) : "memory"); '
         r'asm volatile("cp.async.bulk.commit_group;"); asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); } __syncthreads(); '
-        "o[i] = x[31 - i];", lambda i: 32 - i,
-    ),
+        "o[i] = x[31 - i];", lambda i: 32 - i),
     "an arrival with its token": (
         32, WORD.replace('"r"(1)', '"r"(32)') + r's[i] = i; unsigned long long t; asm volatile("mbarrier.arrive.shared::cta.b64 %0, [%1];" '
-        r': "=l"(t) : "r"(window(&b)) : "memory"); ' + ASK + "o[i] = s[31 - i];", lambda i: 31 - i,
-    ),
+        r': "=l"(t) : "r"(window(&b)) : "memory"); ' + ASK + "o[i] = s[31 - i];", lambda i: 31 - i),
     "nothing to wait for": (
-        32, "cudaGridDependencySynchronize(); o[i] = x[i]; cudaTriggerProgrammaticLaunchCompletion();", lambda i: i,
-    ),
+        32, "cudaGridDependencySynchronize(); o[i] = x[i]; cudaTriggerProgrammaticLaunchCompletion();", lambda i: i),
 }  # fmt: skip
 
 WRONG = {
     "no wait": (RACE, BAR + LOAD + "o[i] = s[31 - i]; " + WAIT, "has not waited for that phase"),
     "reads before anybody has arrived": (
         RACE, BAR + "if (i == 0) cuda::device::memcpy_async_tx(s, x, cuda::aligned_size_t<16>(128), bar); __syncthreads(); "
-        "o[i] = s[i]; t = bar.arrive(); " + WAIT, "is under way, and phase 0 of 'bar' lacks 32",
-    ),
+        "o[i] = s[i]; t = bar.arrive(); " + WAIT, "is under way, and phase 0 of 'bar' lacks 32"),
     "too few bytes are expected": (DEAD, BAR + LOAD.replace("1, 128", "1, 64") + WAIT, "64 bytes more than were expected"),
     "too many bytes are expected": (DEAD, BAR + LOAD.replace("1, 128", "1, 256") + WAIT, "lacks 128 bytes that are expected"),
     "nobody expects bytes": (
-        DEAD, BAR + LOAD.replace("cuda::device::barrier_arrive_tx(bar, 1, 128)", "bar.arrive()") + WAIT, "128 bytes more",
-    ),
+        DEAD, BAR + LOAD.replace("cuda::device::barrier_arrive_tx(bar, 1, 128)", "bar.arrive()") + WAIT, "128 bytes more"),
     "an address that is not aligned": (ALIGNED, BAR + LOAD.replace("(s, x,", "(s + 1, x,") + WAIT, "multiples of 16"),
     "a size that is none": (ALIGNED, BAR + LOAD.replace("<16>(128)", "<16>(120)") + WAIT, "bulk copy of 120 bytes"),
     "beyond the source": (BOUNDS, BAR + LOAD.replace("<16>(128)", "<16>(256)") + WAIT, "reads 'x'[63]"),
     "beyond the target": (BOUNDS, BAR + LOAD.replace("(s, x,", "(s + 36, x,") + WAIT, "writes 's'[67]"),
     "the buffer is still read": (
-        RACE, BAR + "s[i] = 0; s[i + 32] = 0; __syncthreads(); o[i] = s[31 - i]; " + LOAD + WAIT, "writes 's'[0]",
-    ),
+        RACE, BAR + "s[i] = 0; s[i + 32] = 0; __syncthreads(); o[i] = s[31 - i]; " + LOAD + WAIT, "writes 's'[0]"),
     "written under way": (RACE, BAR + LOAD.replace("t = cuda", "s[3] = 0; t = cuda") + WAIT, "writes 's'[3]"),
     "its source is written": (RACE, BAR + LOAD.replace("t = cuda", "x[3] = 0; t = cuda") + WAIT, "writes 'x'[3]"),
     "no fence": (RACE, OUT + "__syncthreads(); " + STORE, "without a fence.proxy.async behind it"),
     "no barrier in front of a store": (RACE, OUT + "cde::fence_proxy_async_shared_cta(); " + STORE, "reads 's'[1]"),
     "ends before its store was read": (
-        RACE, OUT + FENCE + STORE.replace("cde::cp_async_bulk_wait_group_read<0>();", ""), "ends while its asynchronous copy from 's'[0]",
-    ),
+        RACE, OUT + FENCE + STORE.replace("cde::cp_async_bulk_wait_group_read<0>();", ""), "ends while its asynchronous copy from 's'[0]"),
     "no commit of a store": (
-        RACE, OUT + FENCE + STORE.replace("cde::cp_async_bulk_commit_group();", ""), "no cp_async_bulk_commit_group()",
-    ),
+        RACE, OUT + FENCE + STORE.replace("cde::cp_async_bulk_commit_group();", ""), "no cp_async_bulk_commit_group()"),
     "the buffer of a store is written": (
-        RACE, OUT + FENCE + STORE.replace("cde::cp_async_bulk_wait", "s[5] = 0; cde::cp_async_bulk_wait"), "writes 's'[5]",
-    ),
+        RACE, OUT + FENCE + STORE.replace("cde::cp_async_bulk_wait", "s[5] = 0; cde::cp_async_bulk_wait"), "writes 's'[5]"),
     "the buffer of a store is written by another": (RACE, OUT + FENCE + STORE + "s[i] = 0;", "writes 's'[1]"),
     "reads what a store writes": (RACE, OUT + FENCE + STORE + "__syncthreads(); o[i] = x[i];", "cp_async_bulk_wait_group(0) does"),
     "cp.async, without a wait": (RACE, WORD + "if (i < 8) { " + COPY + "o[i] = s[4 * i]; }", "its own asynchronous copy"),
     "assembly, without a wait": (RACE, WORD + BULK + "o[i] = s[i];", "'s'[0]"),
     "assembly that asks once": (
-        RACE, WORD + BULK + ASK.replace("while (!over) ", "") + "o[i] = s[31 - i];", "ask in a loop until it is yes",
-    ),
+        RACE, WORD + BULK + ASK.replace("while (!over) ", "") + "o[i] = s[31 - i];", "ask in a loop until it is yes"),
     "assembly, by the wrong parity": (
-        DEAD, WORD + BULK + LOOP.replace('"r"(0)', '"r"(1)') + "o[i] = s[i];", "phase 1 of 'b' lacks 1 of its 1 arrivals",
-    ),
+        DEAD, WORD + BULK + LOOP.replace('"r"(0)', '"r"(1)') + "o[i] = s[i];", "phase 1 of 'b' lacks 1 of its 1 arrivals"),
     "a number that is no address": (
-        BOUNDS, WORD + COPY.replace("window(s + 4 * i)", "16u * i"), "__cvta_generic_to_shared() did not give",
-    ),
+        BOUNDS, WORD + COPY.replace("window(s + 4 * i)", "16u * i"), "__cvta_generic_to_shared() did not give"),
     "global memory as shared memory": (BOUNDS, "o[i] = __cvta_generic_to_shared(x);", "takes 'x' for shared memory"),
 }  # fmt: skip
 

@@ -46,8 +46,7 @@ FOUND: list[tuple[str, dict[str, int]]] = [
     (
         "float4 v = reinterpret_cast<float4*>(x)[i]; o[i] = v.x > v.w;",
         {"global_load_requests": 32, "load_sectors": 512, "load_bytes": 16 * N}
-        | {"global_store_requests": 32, "store_sectors": 128},
-    ),
+        | {"global_store_requests": 32, "store_sectors": 128}),
     # What a loop stores that is unrolled is stored once, and otherwise in each turn.
     ("for (int j = 0; j < 4; j++) o[i + j * 1024] = j;", {"store_sectors": 512, "once_stored": 512}),
     ("for (int j = 0; j < x[0]; j++) o[i] = j; o[i] = 1;", {"once_stored": 128}),
@@ -76,8 +75,7 @@ FOUND: list[tuple[str, dict[str, int]]] = [
     # It is in shared memory, although in other lanes the pointer leads elsewhere.
     (
         ADDED.format(8) + "int t = threadIdx.x, *w = t < 64 ? &s[t] : o; if (t < 64) atomicAdd(w, 1);",
-        {"shared_atomic_passes": 4 * 34, "atomic_queue": 0},
-    ),
+        {"shared_atomic_passes": 4 * 34, "atomic_queue": 0}),
     ("atomicAdd(&o[i % 16], 1);", {"atomic_queue": N // 16}),
     ("o[i] = __reduce_add_sync(~0u, i);", {"warp_instructions": 32 * 6}),
     ("if (i < 40) atomicAdd(&o[0], 1);", {"atomics": 40, "atomic_requests": 2}),
@@ -93,8 +91,7 @@ FOUND: list[tuple[str, dict[str, int]]] = [
         ]
     ),
     *(
-        (
-            SHARED.format("float", index),
+        (SHARED.format("float", index),
             {"shared_requests": 64, "bank_conflicts": 32 * extra, "barriers": 4}
             | {"shared_bytes": 1024},
         )

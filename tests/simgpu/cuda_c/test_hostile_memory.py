@@ -89,16 +89,14 @@ PATTERNS = {
             'block fences': ('__threadfence()', '__threadfence_block()'),
             'one block fence': ('== 0); __threadfence();', '== 0); __threadfence_block();'),
             'block atomics': ('atomicExch(', 'atomicExch_block(', 'atomicAdd(', 'atomicAdd_block('),
-            'flag first': ('x[0] = 42; __threadfence(); atomicExch(f, 1u);', 'atomicExch(f, 1u); __threadfence(); x[0] = 42;'),
-        },
+            'flag first': ('x[0] = 42; __threadfence(); atomicExch(f, 1u);', 'atomicExch(f, 1u); __threadfence(); x[0] = 42;')},
     ),
     'volatile': (
         2, 1, 1, 1, [42],
         "volatile unsigned int* v = f; if (b == 0) { x[0] = 42; __threadfence(); *v = 1; } else { while (*v == 0); __threadfence(); o[0] = x[0]; }",
         {
             'no release': ('x[0] = 42; __threadfence();', 'x[0] = 42;'),
-            'no acquire': ('== 0); __threadfence();', '== 0);'),
-        },
+            'no acquire': ('== 0); __threadfence();', '== 0);')},
     ),
     'two letters': (
         2, 1, 1, 2, [1, 2, 3],
@@ -106,8 +104,7 @@ PATTERNS = {
         {
             'behind the flag': ('__threadfence(); atomicExch(f, k);', 'atomicExch(f, k); __threadfence();'),
             'no release': ('x[0] = k; __threadfence();', 'x[0] = k;'),
-            'no acquire': ('!= k); __threadfence(); o', '!= k); o'),
-        },
+            'no acquire': ('!= k); __threadfence(); o', '!= k); o')},
     ),
     'lock': (
         5, 1, 1, 1, [5],
@@ -116,23 +113,20 @@ PATTERNS = {
             'no release': ('__threadfence(); atomicExch', 'atomicExch'),
             'no acquire': ('!= 0); __threadfence();', '!= 0);'),
             'fence outside': ('__threadfence(); atomicExch(f, 0u);', 'atomicExch(f, 0u); __threadfence();'),
-            'block fence': ('__threadfence()', '__threadfence_block()'),
-        },
+            'block fence': ('__threadfence()', '__threadfence_block()')},
     ),
     'tickets': (
         4, 3, 1, 2, [12],
         "unsigned int mine = atomicAdd(f, 1u); while (atomicAdd(f + 1, 0u) != mine); __threadfence(); o[0] = o[0] + 1; __threadfence(); atomicAdd(f + 1, 1u);",
         {
             'no release': ('__threadfence(); atomicAdd(f + 1, 1u)', 'atomicAdd(f + 1, 1u)'),
-            'no acquire': ('!= mine); __threadfence();', '!= mine);'),
-        },
+            'no acquire': ('!= mine); __threadfence();', '!= mine);')},
     ),
     'do while lock': (
         5, 1, 1, 1, [5],
         "do { } while (atomicCAS(f, 0u, 1u) != 0u); __threadfence(); o[0] = o[0] + 1; __threadfence(); atomicExch(f, 0u);",
         {
-            'no release': ('__threadfence(); atomicExch', 'atomicExch'),
-        },
+            'no release': ('__threadfence(); atomicExch', 'atomicExch')},
     ),
     'last block': (
         4, 32, 128, 1, [320],
@@ -140,8 +134,7 @@ PATTERNS = {
         {
             'no release': ('x[b * 32 + t] = b + 1; __threadfence();', 'x[b * 32 + t] = b + 1;'),
             'no acquire': ('- 1; __threadfence(); }', '- 1; }'),
-            'behind': ('b + 1; __threadfence(); __syncthreads(); if (t == 0) { last = atomicAdd(f, 1u) == gridDim.x - 1; __threadfence(); }', 'b + 1; __syncthreads(); if (t == 0) { last = atomicAdd(f, 1u) == gridDim.x - 1; __threadfence(); }'),
-        },
+            'behind': ('b + 1; __threadfence(); __syncthreads(); if (t == 0) { last = atomicAdd(f, 1u) == gridDim.x - 1; __threadfence(); }', 'b + 1; __syncthreads(); if (t == 0) { last = atomicAdd(f, 1u) == gridDim.x - 1; __threadfence(); }')},
     ),
     'meet': (
         3, 32, 96, 2, [603] * 32 + [606] * 32 + [600] * 32,
@@ -157,20 +150,17 @@ PATTERNS = {
             'releases where it should acquire': ('n); __threadfence();', 'n); __fence_release_device();'),
             'wrong side': ('__threadfence(); atomicAdd(f, 1u);', 'atomicAdd(f, 1u); __threadfence();', '__threadfence(); atomicAdd(f + 1, 1u);', 'atomicAdd(f + 1, 1u); __threadfence();'),
             'wrong side, one fence': ('__threadfence(); atomicAdd(f, 1u); while (atomicAdd(f, 0u) < r * n); __threadfence();', 'atomicAdd(f, 1u); __threadfence(); while (atomicAdd(f, 0u) < r * n);'),
-            'block scope': ('__threadfence()', '__threadfence_block()'),
-        },
+            'block scope': ('__threadfence()', '__threadfence_block()')},
     ),
     'grid sync': (
         3, 32, 96, 2, [603] * 32 + [606] * 32 + [600] * 32,
         "cg::grid_group g = cg::this_grid(); for (int r = 1; r < 4; r++) { x[b * 32 + t] = 100 * r + b; g.sync(); o[b * 32 + t] += x[(b + 1) % n * 32 + t]; g.sync(); } if (t > 40) atomicAdd(f, 1u);",
-        {},
-    ),
+        {}),
     'tile': (
         1, 32, 1, 1, [(t + 1) % 32 + 2 * ((t + 5) % 32) for t in range(32)],
         "__shared__ volatile unsigned int s[32]; auto w = cg::tiled_partition<32>(cg::this_thread_block()); s[t] = t; w.sync(); o[t] = s[(t + 1) % 32]; w.sync(); s[t] = 2 * t; __syncwarp(); o[t] += s[(t + 5) % 32];",
         {
-            'no sync': ('s[t] = t; w.sync();', 's[t] = t;'),
-        },
+            'no sync': ('s[t] = t; w.sync();', 's[t] = t;')},
     ),
     'in a block': (
         1, 64, 1, 1, [42],
@@ -178,16 +168,14 @@ PATTERNS = {
         {
             'no release': ('box = 42; __threadfence_block();', 'box = 42;'),
             'no acquire': ('== 0); __threadfence_block();', '== 0);'),
-            'behind the flag': ('__threadfence_block(); flag = 1;', 'flag = 1; __threadfence_block();'),
-        },
+            'behind the flag': ('__threadfence_block(); flag = 1;', 'flag = 1; __threadfence_block();')},
     ),
     'behind barriers': (
         2, 256, 1, 1, [7],
         "__shared__ unsigned int s[256]; s[t] = t; for (int r = 0; r < 20; r++) { __syncthreads(); unsigned int v = s[(t + 1) % 256]; __syncthreads(); s[t] = v; } if (t == 0) { volatile unsigned int* v = x; if (b == 0) { *v = 7; __threadfence(); atomicExch(f, 1u); } else { while (atomicAdd(f, 0u) == 0); __threadfence(); o[0] = *v; } }",
         {
             'no release': ('7; __threadfence();', '7;'),
-            'no acquire': ('== 0); __threadfence();', '== 0);'),
-        },
+            'no acquire': ('== 0); __threadfence();', '== 0);')},
     ),
     'cuda atomic': (
         2, 1, 1, 1, [42],
@@ -195,40 +183,34 @@ PATTERNS = {
         {
             'relaxed store': ('_release', '_relaxed'),
             'relaxed load': ('_acquire', '_relaxed'),
-            'block scope': ('scope_device', 'scope_block'),
-        },
+            'block scope': ('scope_device', 'scope_block')},
     ),
     'wrc': (
         3, 1, 1, 1, [1],
         "if (b == 0) atomicExch(x, 1u); if (b == 1) { while (atomicAdd(x, 0u) == 0); __threadfence(); atomicExch(f, 1u); } if (b == 2) { while (atomicAdd(f, 0u) == 0); __threadfence(); o[0] = *(volatile unsigned int*)x; }",
         {
-            'no fence': ('__threadfence(); atomicExch', 'atomicExch'),
-        },
+            'no fence': ('__threadfence(); atomicExch', 'atomicExch')},
     ),
     'handed on': (
         3, 1, 1, 2, [7],
         "if (b == 0) { x[0] = 7; __threadfence(); atomicExch(f, 1u); } if (b == 1) { while (atomicAdd(f, 0u) == 0); __threadfence(); atomicExch(f + 1, 1u); } if (b == 2) { while (atomicAdd(f + 1, 0u) == 0); __threadfence(); o[0] = x[0]; }",
         {
-            'by no fence': ('__threadfence(); atomicExch(f + 1', 'atomicExch(f + 1'),
-        },
+            'by no fence': ('__threadfence(); atomicExch(f + 1', 'atomicExch(f + 1')},
     ),
     'two words': (
         2, 1, 2, 1, [42],
         "if (b == 0) { x[1] = 1; __threadfence(); x[0] = 42; __threadfence(); atomicOr(f, 1u); x[1] = 2; } else { while (atomicAdd(f, 0u) == 0); __threadfence(); o[0] = x[0]; }",
-        {},
-    ),
+        {}),
     'block counter': (
         6, 32, 1, 1, [6],
         "if (t == 0) atomicAdd(o, 1u); if (t == 1) atomicAdd(f, 1u);",
         {
-            'block scope': ('atomicAdd(o', 'atomicAdd_block(o'),
-        },
+            'block scope': ('atomicAdd(o', 'atomicAdd_block(o')},
     ),
     'cas stack': (
         5, 1, 16, 2, [5],
         "unsigned int me = b + 1; unsigned int old = atomicAdd(f, 0u); while (true) { x[me] = old; __threadfence(); unsigned int seen = atomicCAS(f, old, me); if (seen == old) break; old = seen; } __threadfence(); atomicAdd(f + 1, 1u); if (b == 0) { while (atomicAdd(f + 1, 0u) < gridDim.x); __threadfence(); unsigned int at = atomicAdd(f, 0u), n = 0; __threadfence(); while (at && n < 99) { n++; at = x[at]; } o[0] = n; }",
-        {},
-    ),
+        {}),
 }  # fmt: skip
 
 
@@ -267,8 +249,7 @@ FORMS = [
         ("atomicExch(f, 1u)", "atomicOr(f, 1u)"), ("atomicAdd(f, 0u)", "atomicCAS(f, 5u, 5u)"),
         ("atomicAdd(f, 0u)", "*(volatile unsigned*)f"),
         ("atomicExch(", "atomicExch_system(", "atomicAdd(", "atomicAdd_system("))),
-    *(("oneshot", change, False) for change in (
-        ("atomicExch(", "atomicExch_block("), ("atomicExch(f, 1u)", "*f = 1"),
+    *(("oneshot", change, False) for change in (("atomicExch(", "atomicExch_block("), ("atomicExch(f, 1u)", "*f = 1"),
         ("x[0] = 42; __threadfence()", "__threadfence(); x[0] = 42"), ("42; __threadfence()", "42; __threadfence_block()"),
         (SENT, "atomicExch(f, 1u); x[0] = 42; __threadfence();"),
         (SENT, "atomicExch(f, 1u); x[0] = 42; __threadfence(); atomicAdd(f, 0u);"))),

@@ -203,8 +203,7 @@ STATEMENTS: list[tuple[str, str, Any]] = [
         ("sizeof(nv_bfloat16) * 10 + sizeof(__nv_bfloat162)", 24),
         ("(int)__high2float(__hmul2(__floats2bfloat162_rn(1, 3), __floats2bfloat162_rn(2, 5)))", 15))),
     # Known when compiled.
-    *((KNOWN, text, value) for text, value in (
-        ("o[i] = COUNT * 100 + SMALL + sizeof(table);", 1300 + 6 + 52),
+    *((KNOWN, text, value) for text, value in (("o[i] = COUNT * 100 + SMALL + sizeof(table);", 1300 + 6 + 52),
         ("int a[cdiv(9, 4)]; o[i] = sizeof(a) + plus<biggest(3, 7)>(1) + Kind<log2i(9)>::twice;", 12 + 8 + 6),
         ("constexpr float H = biggest(1.5f, 2.5f); __shared__ int s[log2i(64)]; o[i] = sizeof(s) * H;", 60),
         ('switch (3) { case cdiv(9, 4): o[i] = 7; } static_assert(cdiv(9, 4) == 3, "three");', 7),

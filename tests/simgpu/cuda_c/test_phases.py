@@ -59,81 +59,64 @@ RIGHT = {
     "all arrive and wait": (32, BAR + "s[i] = x[i]; bar.arrive_and_wait(); o[i] = s[31 - i];", lambda i: 31 - i),
     "arrive, work, wait": (
         32, BAR + "s[i] = x[i]; auto t = bar.arrive(); int w = 2 * i; bar.wait(std::move(t)); o[i] = s[31 - i] + w;",
-        lambda i: 31 + i,
-    ),
+        lambda i: 31 + i),
     "a named token": (
         32, BAR + "s[i] = x[i]; barrier::arrival_token t = bar.arrive(); while (!bar.try_wait(std::move(t))) { } o[i] = s[31 - i];",
-        lambda i: 31 - i,
-    ),
+        lambda i: 31 - i),
     "a look, and a wait if it was too early": (
         32, BAR + OWN + "auto t = bar.arrive(); if (!bar.try_wait(std::move(t))) bar.wait_parity(0); o[i] = s[31 - i];",
-        lambda i: 31 - i,
-    ),
+        lambda i: 31 - i),
     "a look at what a barrier of the block has told": (
         32, BAR + OWN + "auto t = bar.arrive(); if (i == 0) bar.wait(std::move(t)); __syncthreads(); bar.try_wait_parity(0); "
-        "o[i] = s[31 - i];", lambda i: 31 - i,
-    ),
+        "o[i] = s[31 - i];", lambda i: 31 - i),
     "phase after phase": (
         32, BAR + "float a = 0; for (int k = 0; k < 4; k++) { s[i] = x[i] + k; bar.arrive_and_wait(); a += s[31 - i]; "
-        "bar.arrive_and_wait(); } o[i] = a;", lambda i: 4 * (31 - i) + 6,
-    ),
+        "bar.arrive_and_wait(); } o[i] = a;", lambda i: 4 * (31 - i) + 6),
     "one arrives for all of its warp": (
         64, ("__shared__ barrier bar; if (i == 0) init(&bar, 2); __syncthreads(); s[i] = i; __syncwarp(); "
-        "if (i % 32 == 0) auto t = bar.arrive(); bar.wait_parity(0); if (i < 32) o[i] = s[63 - i];"), lambda i: 63 - i,
-    ),
+        "if (i % 32 == 0) auto t = bar.arrive(); bar.wait_parity(0); if (i < 32) o[i] = s[63 - i];"), lambda i: 63 - i),
     "one waits for all, who meet it": (
         32, BAR + OWN + "auto t = bar.arrive(); if (i == 3) bar.wait(std::move(t)); __syncthreads(); o[i] = s[31 - i];",
-        lambda i: 31 - i,
-    ),
+        lambda i: 31 - i),
     "a thread that drops out": (
         32, BAR + "if (i == 31) bar.arrive_and_drop(); else bar.arrive_and_wait(); if (i < 31) { s[i] = i; "
-        "bar.arrive_and_wait(); o[i] = s[30 - i]; } else o[i] = 7;", lambda i: 7 if i == 31 else 30 - i,
-    ),
+        "bar.arrive_and_wait(); o[i] = s[30 - i]; } else o[i] = 7;", lambda i: 7 if i == 31 else 30 - i),
     "copies that a barrier counts": (32, BAR + OWN + "bar.arrive_and_wait(); o[i] = s[31 - i];", lambda i: 31 - i),
     "copies of a group": (
         32, BAR + "cuda::memcpy_async(cg::this_thread_block(), s, x, cuda::aligned_size_t<16>(128), bar); "
-        "bar.arrive_and_wait(); o[i] = s[31 - i];", lambda i: 31 - i,
-    ),
+        "bar.arrive_and_wait(); o[i] = s[31 - i];", lambda i: 31 - i),
     "copies of bytes": (
         32, BAR + "__shared__ char c[32]; cuda::memcpy_async(c + i, (char*)o + i, 1, bar); bar.arrive_and_wait(); "
-        "o[i] = c[31 - i] + 5;", lambda i: 5,
-    ),
+        "o[i] = c[31 - i] + 5;", lambda i: 5),
     "a copy by cooperative groups": (
         32, "auto g = cg::this_thread_block(); cg::memcpy_async(g, s, x, sizeof(float) * 32); cg::wait(g); o[i] = s[31 - i];",
-        lambda i: 31 - i,
-    ),
+        lambda i: 31 - i),
     "two copies by cooperative groups": (
         32, ("auto g = cg::this_thread_block(); cg::memcpy_async(g, s, x, 128); cg::memcpy_async(g, s + 32, 32, x, 32); "
-        "cg::wait_prior<1>(g); float a = s[31 - i]; cg::wait(g); o[i] = a + s[32 + i];"), lambda i: 31,
-    ),
+        "cg::wait_prior<1>(g); float a = s[31 - i]; cg::wait(g); o[i] = a + s[32 + i];"), lambda i: 31),
     "a tile's own copy": (
         32, ("auto g = cg::tiled_partition<16>(cg::this_thread_block()); int at = i / 16 * 16; "
         "cg::memcpy_async(g, s + at, x + at, 64); cg::wait(g); o[i] = s[at + 15 - i % 16];"),
-        lambda i: i // 16 * 16 + 15 - i % 16,
-    ),
+        lambda i: i // 16 * 16 + 15 - i % 16),
     "a pipeline of each thread": (
         32, OURS + "cuda::memcpy_async(s + i, x + i, cuda::aligned_size_t<4>(4), p); p.producer_commit(); "
-        "p.consumer_wait(); __syncthreads(); o[i] = s[31 - i]; p.consumer_release();", lambda i: 31 - i,
-    ),
+        "p.consumer_wait(); __syncthreads(); o[i] = s[31 - i]; p.consumer_release();", lambda i: 31 - i),
     "a pipeline that waits for all but one": (
         32, OURS + "cuda::memcpy_async(s + i, x + i, 4, p); p.producer_commit(); cuda::memcpy_async(s + 32 + i, x, 4, p); "
         "p.producer_commit(); cuda::pipeline_consumer_wait_prior<1>(p); o[i] = s[i]; cuda::pipeline_consumer_wait_prior<0>(p);",
-        lambda i: i,
-    ),
+        lambda i: i),
     "a pipeline of the block": (32, STAGES, lambda i: 5 * (31 - i)),
     "producers and consumers": (64, ROLES, lambda i: 5 * (31 - i)),
     "two warps, by tokens": (64, PARTS, lambda i: 5 * (31 - i) + 10),
     "two warps, by parities and copies": (64, BROUGHT, lambda i: 6 * (31 - i)),
     "the primitives": (
         32, ("__shared__ unsigned long long b; if (i == 0) __mbarrier_init(&b, 32); __syncthreads(); s[i] = i; "
-        "auto t = __mbarrier_arrive(&b); while (!__mbarrier_test_wait(&b, t)) { } o[i] = s[31 - i];"), lambda i: 31 - i,
-    ),
+        "auto t = __mbarrier_arrive(&b); while (!__mbarrier_test_wait(&b, t)) { } o[i] = s[31 - i];"), lambda i: 31 - i),
     "the primitives and their types": (
         32, ("__shared__ __mbarrier_t b; if (i == 0) __mbarrier_init(&b, 32); __syncthreads(); s[i] = i; __mbarrier_token_t t = "
         "__mbarrier_arrive(&b); while (!__mbarrier_try_wait(&b, t, 100)) { } int a = s[31 - i]; __mbarrier_arrive(&b); "
         "while (!__mbarrier_try_wait_parity(&b, 1, 100)) { } s[i] = a; o[i] = s[i]; __syncthreads(); if (i == 0) __mbarrier_inval(&b);"),
-        lambda i: 31 - i,
-    ),
+        lambda i: 31 - i),
 }  # fmt: skip
 
 # The error, of how many threads, statements, and some of its words.
@@ -141,110 +124,83 @@ WRONG = {
     "no wait": (RACE, 32, BAR + OWN + "auto t = bar.arrive(); o[i] = s[i]; bar.wait(std::move(t));", "has not waited for that phase"),
     "reads before it arrives": (RACE, 32, BAR + OWN + "o[i] = s[i]; bar.arrive_and_wait();", "phase 0 of 'bar' lacks 32"),
     "asks once": (
-        RACE, 32, BAR + OWN + "auto t = bar.arrive(); bar.try_wait(std::move(t)); o[i] = s[31 - i];", "ask in a loop until it is yes",
-    ),
+        RACE, 32, BAR + OWN + "auto t = bar.arrive(); bar.try_wait(std::move(t)); o[i] = s[31 - i];", "ask in a loop until it is yes"),
     "asks once for each phase": (
         RACE, 32, BAR + "for (int k = 0; k < 2; k++) { " + OWN + "auto t = bar.arrive(); if (k) bar.try_wait(std::move(t)); else "
-        "bar.wait(std::move(t)); o[i] = s[31 - i]; __syncthreads(); }", "ask in a loop until it is yes",
-    ),
+        "bar.wait(std::move(t)); o[i] = s[31 - i]; __syncthreads(); }", "ask in a loop until it is yes"),
     "asks once, and for no copy": (
-        RACE, 32, BAR + "s[i] = x[i]; auto t = bar.arrive(); bar.try_wait(std::move(t)); o[i] = s[31 - i];", "without a __sync",
-    ),
+        RACE, 32, BAR + "s[i] = x[i]; auto t = bar.arrive(); bar.try_wait(std::move(t)); o[i] = s[31 - i];", "without a __sync"),
     "copied to twice": (RACE, 32, BAR + OWN + OWN + "bar.arrive_and_wait();", "to which an asynchronous copy (line 8) is under way"),
     "another's element, without a wait": (
-        RACE, 32, BAR + "s[i] = x[i]; auto t = bar.arrive(); o[i] = s[31 - i]; bar.wait(std::move(t));", "without a __sync",
-    ),
+        RACE, 32, BAR + "s[i] = x[i]; auto t = bar.arrive(); o[i] = s[31 - i]; bar.wait(std::move(t));", "without a __sync"),
     "only some wait": (
-        RACE, 32, BAR + OWN + "auto t = bar.arrive(); if (i % 2) bar.wait(std::move(t)); o[i] = s[i];", "has not waited for that phase",
-    ),
+        RACE, 32, BAR + OWN + "auto t = bar.arrive(); if (i % 2) bar.wait(std::move(t)); o[i] = s[i];", "has not waited for that phase"),
     "writes behind its arrival": (
-        RACE, 32, BAR + "auto t = bar.arrive(); s[i] = x[i]; bar.wait(std::move(t)); o[i] = s[31 - i];", "without a __sync",
-    ),
+        RACE, 32, BAR + "auto t = bar.arrive(); s[i] = x[i]; bar.wait(std::move(t)); o[i] = s[31 - i];", "without a __sync"),
     "too many arrivals are expected": (
         DEAD, 32, "__shared__ barrier bar; if (i == 0) init(&bar, 33); __syncthreads(); bar.arrive_and_wait();",
-        "phase 0 of 'bar' lacks 1 of its 33 arrivals",
-    ),
+        "phase 0 of 'bar' lacks 1 of its 33 arrivals"),
     "too few arrivals are expected": (
         BARRIER, 32, "__shared__ barrier bar; if (i == 0) init(&bar, 16); __syncthreads(); bar.arrive_and_wait();",
-        "init() for 16 arrivals",
-    ),
+        "init() for 16 arrivals"),
     "no init": (errors.UninitialisedReadError, 32, "__shared__ barrier bar; bar.arrive_and_wait();", "nothing has written"),
     "no barrier behind init": (
-        RACE, 64, "__shared__ barrier bar; if (i == 0) init(&bar, 64); bar.arrive_and_wait();", "without a __syncthreads()",
-    ),
+        RACE, 64, "__shared__ barrier bar; if (i == 0) init(&bar, 64); bar.arrive_and_wait();", "without a __syncthreads()"),
     "no barrier behind init, in a warp": (
         RACE, 32, BAR.replace("__syncthreads(); ", "") + "s[i] = x[i]; if (i == 0) auto t = bar.arrive(); "
-        "else auto t = bar.arrive();", "'bar'",
-    ),
+        "else auto t = bar.arrive();", "'bar'"),
     "no barrier between init and another warp": (
-        RACE, 64, BROUGHT.replace("__syncthreads(); ", ""), "of which thread (0, 0, 0) calls init()",
-    ),
+        RACE, 64, BROUGHT.replace("__syncthreads(); ", ""), "of which thread (0, 0, 0) calls init()"),
     "some other word": (
         BARRIER, 32, "__shared__ unsigned long long b; if (i == 0) b = 0; __syncthreads(); auto t = __mbarrier_arrive(&b);",
-        "nobody has called init()",
-    ),
+        "nobody has called init()"),
     "in global memory": (BARRIER, 32, "__mbarrier_init((unsigned long long*)x, 32);", "not in shared memory"),
     "an old token": (
-        BARRIER, 32, BAR + "auto t = bar.arrive(); bar.wait(std::move(t)); bar.arrive_and_wait(); bar.wait(std::move(t));", "with a token of phase 0",
-    ),
+        BARRIER, 32, BAR + "auto t = bar.arrive(); bar.wait(std::move(t)); bar.arrive_and_wait(); bar.wait(std::move(t));", "with a token of phase 0"),
     "another barrier's token": (
         BARRIER, 32, BAR + "__shared__ barrier more; if (i == 0) init(&more, 32); __syncthreads(); auto t = bar.arrive(); "
-        "auto u = more.arrive(); bar.wait(std::move(u));", "which another barrier gave",
-    ),
+        "auto u = more.arrive(); bar.wait(std::move(u));", "which another barrier gave"),
     "too many times at once": (BARRIER, 32, BAR + "auto t = bar.arrive(33);", "arrives 33 times"),
     "no arrivals": (BARRIER, 32, "__shared__ barrier bar; if (i == 0) init(&bar, 0);", "for 0 arrivals"),
     "some never arrive": (DEAD, 32, BAR + "if (i < 30) bar.arrive_and_wait();", "lacks 2 of its 32 arrivals"),
     "the wrong parity": (
-        DEAD, 32, BAR + "bar.arrive_and_wait(); auto t = bar.arrive(); bar.wait_parity(0);", "phase 2 of 'bar'",
-    ),
+        DEAD, 32, BAR + "bar.arrive_and_wait(); auto t = bar.arrive(); bar.wait_parity(0);", "phase 2 of 'bar'"),
     "a parity that is over": (
         RACE, 32, BAR + "bar.arrive_and_wait(); " + OWN + "if (i == 0) bar.wait_parity(0); o[i] = s[i]; bar.arrive_and_wait();",
-        "phase 1 of 'bar' lacks 32",
-    ),
+        "phase 1 of 'bar' lacks 32"),
     "the consumers release too early": (
         RACE, 64, PARTS.replace("a += s[32 * (k % 2) + 63 - i]; auto t = empty[k % 2].arrive();",
-                                "auto t = empty[k % 2].arrive(); a += s[32 * (k % 2) + 63 - i];"), "s'[",
-    ),
+                                "auto t = empty[k % 2].arrive(); a += s[32 * (k % 2) + 63 - i];"), "s'["),
     "the producers do not wait": (
-        DEAD, 64, PARTS.replace("empty[k % 2].arrive_and_wait();", "auto u = empty[k % 2].arrive();"), "of 'full'[1] lacks 32",
-    ),
+        DEAD, 64, PARTS.replace("empty[k % 2].arrive_and_wait();", "auto u = empty[k % 2].arrive();"), "of 'full'[1] lacks 32"),
     "the consumers do not wait": (
-        BARRIER, 64, PARTS.replace("full[k % 2].arrive_and_wait();", "auto u = full[k % 2].arrive();"), "with a token of phase 0",
-    ),
+        BARRIER, 64, PARTS.replace("full[k % 2].arrive_and_wait();", "auto u = full[k % 2].arrive();"), "with a token of phase 0"),
     "the consumers never release": (
         DEAD, 64, PARTS.replace("a += s[32 * (k % 2) + 63 - i]; auto t = empty[k % 2].arrive();", "a += s[32 * (k % 2) + 63 - i];"),
-        "of 'empty'[0] lacks 32 of its 64 arrivals",
-    ),
+        "of 'empty'[0] lacks 32 of its 64 arrivals"),
     "the wrong buffer": (RACE, 64, BROUGHT.replace("a += s[32 * (k % 2)", "a += s[32 * ((k + 1) % 2)"), "'s'["),
     "consumers by one parity": (
-        DEAD, 64, BROUGHT.replace("full[k % 2].wait_parity(k / 2 % 2)", "full[k % 2].wait_parity(0)"), "of 'empty'[0] lacks",
-    ),
+        DEAD, 64, BROUGHT.replace("full[k % 2].wait_parity(k / 2 % 2)", "full[k % 2].wait_parity(0)"), "of 'empty'[0] lacks"),
     "producers by one parity": (
-        DEAD, 64, BROUGHT.replace("wait_parity(k / 2 % 2 == 0)", "wait_parity(1)"), "of 'full'[0] lacks",
-    ),
+        DEAD, 64, BROUGHT.replace("wait_parity(k / 2 % 2 == 0)", "wait_parity(1)"), "of 'full'[0] lacks"),
     "ends with a copy under way": (RACE, 32, BAR + OWN, "ends while its asynchronous copy to 's'[0]"),
     "an arrival before its own copies have come": (
         RACE, 64, BAR + "if (i < 32) { __pipeline_memcpy_async(s + i, x + i, 4); __pipeline_commit(); (void)bar.arrive(); "
-        "__pipeline_wait_prior(0); } else { bar.wait_parity(0); o[i - 32] = s[63 - i]; }", "without a __sync",
-    ),
+        "__pipeline_wait_prior(0); } else { bar.wait_parity(0); o[i - 32] = s[63 - i]; }", "without a __sync"),
     "its source is written": (RACE, 32, BAR + OWN + "x[i] = 0; bar.arrive_and_wait();", "from which an asynchronous copy"),
     "no commit in a pipeline": (RACE, 32, STAGES.replace("p.producer_commit();", "") .replace("p.consumer_wait();", ""), "'s'["),
     "nobody commits": (DEAD, 32, STAGES.replace("p.producer_commit();", ""), "lacks 32 of its 32 arrivals"),
     "stages that are never released": (
         RACE, 32, STAGES.replace("f < k + 2", "f < 2").replace("k < 5", "k < 2").replace("p.consumer_release();", ""),
-        "oldest stage that nobody has released",
-    ),
+        "oldest stage that nobody has released"),
     "no wait in a pipeline": (RACE, 32, STAGES.replace("p.consumer_wait();", ""), "'s'["),
     "a pipeline's own copy, not waited for": (
-        RACE, 32, OURS + "cuda::memcpy_async(s + i, x + i, 4, p); p.producer_commit(); o[i] = s[i];", "its own asynchronous copy",
-    ),
+        RACE, 32, OURS + "cuda::memcpy_async(s + i, x + i, 4, p); p.producer_commit(); o[i] = s[i];", "its own asynchronous copy"),
     "cooperative groups, without a wait": (
-        RACE, 32, "auto g = cg::this_thread_block(); cg::memcpy_async(g, s, x, 128); o[i] = s[i];", "copy (line 8) is under way",
-    ),
+        RACE, 32, "auto g = cg::this_thread_block(); cg::memcpy_async(g, s, x, 128); o[i] = s[i];", "copy (line 8) is under way"),
     "cooperative groups, one too few": (
         RACE, 32, ("auto g = cg::this_thread_block(); cg::memcpy_async(g, s, x, 128); cg::memcpy_async(g, s + 32, x, 128); "
-        "cg::wait_prior<1>(g); o[i] = s[32 + i];"), "is under way",
-    ),
+        "cg::wait_prior<1>(g); o[i] = s[32 + i];"), "is under way"),
 }  # fmt: skip
 
 

@@ -72,15 +72,13 @@ VALUES: list[tuple[str, Any]] = [
     ("float* p = x + i; advance(&p); o[i] = p - x;", list(range(1, 33))),
     (
         "float* q; __shared__ float s[32]; s[i] = 31 - i; __syncthreads(); pick(x + i, s + i, &q); o[i] = *q;",
-        [max(i, 31 - i) for i in FIRST],
-    ),
+        [max(i, 31 - i) for i in FIRST]),
     ("Matrix m{8, 4, x}; o[i] = at(&m, i / 8, i % 8);", FIRST),
     ("Matrix m{8, 4, x}; m.e[i] += 1; __syncwarp(); o[i] = m.e[31 - i];", list(range(32, 0, -1))),
     ("__shared__ float* all[32]; all[i] = x + i; __syncthreads(); o[i] = *all[31 - i];", FIRST[::-1]),
     (
         "__shared__ Node all[32]; all[i].v = i; all[i].next = i < 31 ? &all[i + 1] : nullptr; __syncthreads(); int s = 0; for (Node* p = &all[i]; p != nullptr; p = p->next) s += p->v; o[i] = s;",
-        [sum(range(i, 32)) for i in FIRST],
-    ),
+        [sum(range(i, 32)) for i in FIRST]),
     ("Link<int> a{3, nullptr, nullptr}, b{4, nullptr, &a}; a.next = &b; o[i] = a.next->v * 10 + b.back->v;", [43] * 32),
     ("Outer a; Inner b; a.v = i; a.in = &b; b.out = &a; o[i] = a.in->up();", FIRST),
     ("if (i == 0) kept = x + 5; __syncthreads(); o[i] = kept[i % 4];", [5, 6, 7, 8] * 8),

@@ -137,25 +137,20 @@ RIGHT = {
     "a column-major b": ("wmma::mma_sync(c, a, b, c); " + STORE, X @ X.T),
     "a column-major a": (
         "wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::col_major> e; wmma::load_matrix_sync(e, x, 16); "
-        "wmma::mma_sync(c, e, b, c); " + STORE, X.T @ X.T,
-    ),
+        "wmma::mma_sync(c, e, b, c); " + STORE, X.T @ X.T),
     "another accumulator": ("wmma::mma_sync(d, a, b, c); c = d; wmma::mma_sync(c, a, b, d); " + STORE, 2 * X @ X.T),
     "each element by itself": (
         "wmma::mma_sync(c, a, b, c); for (int k = 0; k < c.num_elements; k++) c.x[k] = 0.5f * c.x[k] + 1; " + STORE,
-        X @ X.T / 2 + 1,
-    ),
+        X @ X.T / 2 + 1),
     "from and to shared memory": (
         ("wmma::load_matrix_sync(b, s, 16); wmma::mma_sync(c, a, b, c); wmma::store_matrix_sync(t, c, 20, wmma::mem_col_major); "
-        "__syncthreads(); for (int k = i; k < 256; k += 32) y[k] = t[k / 16 * 20 + k % 16];"), X.T,
-    ),
+        "__syncthreads(); for (int k = i; k < 256; k += 32) y[k] = t[k / 16 * 20 + k % 16];"), X.T),
     "an array of fragments": (
         "wmma::fragment<wmma::accumulator, 16, 16, 16, float> f[2]; for (int k = 0; k < 2; k++) { wmma::fill_fragment(f[k], 1.0f * k); "
-        "wmma::mma_sync(f[k], a, b, f[k]); } c = f[1]; " + STORE, X @ X.T + 1,
-    ),
+        "wmma::mma_sync(f[k], a, b, f[k]); } c = f[1]; " + STORE, X @ X.T + 1),
     "how many elements there are": (
         STORE + " __syncthreads(); if (i == 0) { y[0] = a.num_elements; y[1] = c.num_elements; }",
-        np.where(np.arange(256) < 2, [16, 8] * 128, 0).reshape(16, 16),
-    ),
+        np.where(np.arange(256) < 2, [16, 8] * 128, 0).reshape(16, 16)),
 }  # fmt: skip
 WRONG = {
     "some lanes of a warp": (errors.WarpError, "if (i < 16) wmma::mma_sync(c, a, b, c);", "does not call mma_sync"),
@@ -164,9 +159,7 @@ WRONG = {
     "a pitch that is not aligned": (errors.MisalignedError, "wmma::load_matrix_sync(a, s, n);", "no multiple of 8"),
     "beyond the end": (errors.OutOfBoundsError, "wmma::load_matrix_sync(a, x + 16, 16);", "out of bounds: it has 256 elements"),
     "a fragment that nobody filled": (errors.UninitialisedReadError, "wmma::mma_sync(c, a, b, d);", "'d'.x[0]"),
-    "no barrier in front": (
-        errors.RaceError, "s[i] = 3; wmma::load_matrix_sync(a, s, 16);", "without a __syncwarp()",
-    ),
+    "no barrier in front": (errors.RaceError, "s[i] = 3; wmma::load_matrix_sync(a, s, 16);", "without a __syncwarp()"),
 }  # fmt: skip
 
 

@@ -88,8 +88,7 @@ def test_a_device_that_has_no_number_is_the_first(tmp_path: Path, number: object
 
 def test_events_of_any_program_in_chromes_form_are_ranges(tmp_path: Path) -> None:
     """Begin and end may be two events, and the last one may be missing."""
-    rows = (
-        ("B", 10, "outer"), ("B", 12, "inner"), ("E", 15, ""), ("X", 16, "whole"), ("E", 20, ""),
+    rows = (("B", 10, "outer"), ("B", 12, "inner"), ("E", 15, ""), ("X", 16, "whole"), ("E", 20, ""),
         ("E", 21, ""), ("B", 22, "open"),
     )  # fmt: skip
     place = {"pid": 1, "tid": 2, "cat": "mine", "dur": 2}

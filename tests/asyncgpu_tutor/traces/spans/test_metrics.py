@@ -73,8 +73,7 @@ EXAMPLES: list[tuple[list[Span], dict[str, object]]] = [
             "makespan": 20, "device_makespan": 15,
             "concurrency": (0, 10, 5), "overlap": 5, "overlap_fraction": 5 / 15,
             "max_concurrency": 2, "stream_busy": {("sim:0", 1): 10, ("sim:0", 2): 10},
-            "engine_busy": {("sim:0", "compute"): 15}, "host": {"call": 5, "wait": 0, "work": 0},
-        },
+            "engine_busy": {("sim:0", "compute"): 15}, "host": {"call": 5, "wait": 0, "work": 0}},
     ),
     # Spans that touch neither overlap nor leave a gap.
     ([kernel(0, 1, 0, 10), kernel(1, 2, 10, 20)], {"max_concurrency": 1}),
@@ -82,28 +81,23 @@ EXAMPLES: list[tuple[list[Span], dict[str, object]]] = [
     # Measured times may jitter so that two spans of one queue seem to overlap; it is still one stream.
     (
         [kernel(0, 1, 0, 10), kernel(1, 1, 9, 20)],
-        {"overlap": 0, "stream_busy": {("sim:0", 1): 20}},
-    ),
+        {"overlap": 0, "stream_busy": {("sim:0", 1): 20}}),
     # Two devices at work at once overlap no streams, and each idles for itself.
     (
         [kernel(0, 1, 0, 10), *(replace(kernel(i, 1, 4 * i, 4 * i + 3), device="sim:1") for i in (1, 2))],
-        {"overlap": 0, "device_idle": 1, "stream_busy": {("sim:0", 1): 10, ("sim:1", 1): 6}},
-    ),
+        {"overlap": 0, "device_idle": 1, "stream_busy": {("sim:0", 1): 10, ("sim:1", 1): 6}}),
     # Gaps lie within a stream, and idle time within the device.
     (
         [kernel(0, 1, 0, 5), kernel(1, 1, 8, 10), kernel(2, 2, 9, 12), kernel(3, 2, 20, 21)],
-        {"gaps": {("sim:0", 1): ((5, 8),), ("sim:0", 2): ((12, 20),)}, "device_idle": 3 + 8},
-    ),
+        {"gaps": {("sim:0", 1): ((5, 8),), ("sim:0", 2): ((12, 20),)}, "device_idle": 3 + 8}),
     # Each copy direction is an engine, and fills are compute.
     (
         [Span(i, kind, kind, i, i + 1, "sim:0", 1) for i, kind in enumerate(DEVICE)],
-        {"engine_busy": {("sim:0", "h2d"): 1, ("sim:0", "d2h"): 1, ("sim:0", "compute"): 3}},
-    ),
+        {"engine_busy": {("sim:0", "h2d"): 1, ("sim:0", "d2h"): 1, ("sim:0", "compute"): 3}}),
     # A range counts for the makespan and for nothing else.
     (
         [Span(0, "range", "all", 0, 100, "sim:0"), kernel(1, 1, 10, 20)],
-        {"makespan": 100, "host": {"call": 0, "wait": 0, "work": 0}, "device_active": 10},
-    ),
+        {"makespan": 100, "host": {"call": 0, "wait": 0, "work": 0}, "device_active": 10}),
 ]  # fmt: skip
 
 
@@ -117,27 +111,21 @@ def test_each_number_is_as_it_is_defined(spans: list[Span], expected: dict[str, 
 # Spans, and the steps of their critical path: span, start, end, and idle time before it.
 PATHS: list[tuple[list[Span], list[tuple[int, float, float, float]]]] = [
     # It follows the later of two predecessors.
-    (
-        [call(0, 0, 2), kernel(1, 1, 2, 10, (0,)), call(2, 2, 4), kernel(3, 2, 4, 30, (2,)),
+    ([call(0, 0, 2), kernel(1, 1, 2, 10, (0,)), call(2, 2, 4), kernel(3, 2, 4, 30, (2,)),
          call(4, 4, 6), kernel(5, 1, 31, 40, (1, 3, 4))],
-        [(0, 0, 2, 0), (2, 2, 4, 0), (3, 4, 30, 0), (5, 31, 40, 1)],
-    ),
+        [(0, 0, 2, 0), (2, 2, 4, 0), (3, 4, 30, 0), (5, 31, 40, 1)]),
     # Where the host is the bottleneck it is its calls.
     (
         [call(0, 0, 10), kernel(1, 0, 10, 11, (0,)), call(2, 10, 20), kernel(3, 2, 20, 21, (2,))],
-        [(0, 0, 10, 0), (2, 10, 20, 0), (3, 20, 21, 0)],
-    ),
+        [(0, 0, 10, 0), (2, 10, 20, 0), (3, 20, 21, 0)]),
     # A wait counts from the end of what it waited for.
-    (
-        [call(0, 0, 5), kernel(1, 1, 5, 50, (0,)), Span(2, "wait", "sync", 5, 53, "sim:0", after=(1,)),
+    ([call(0, 0, 5), kernel(1, 1, 5, 50, (0,)), Span(2, "wait", "sync", 5, 53, "sim:0", after=(1,)),
          call(3, 53, 58), kernel(4, 1, 58, 60, (3,))],
-        [(0, 0, 5, 0), (1, 5, 50, 0), (2, 50, 53, 0), (3, 53, 58, 0), (4, 58, 60, 0)],
-    ),
+        [(0, 0, 5, 0), (1, 5, 50, 0), (2, 50, 53, 0), (3, 53, 58, 0), (4, 58, 60, 0)]),
     # A wait that does not say for what waited for what ended in it.
     (
         [call(0, 0, 5), kernel(1, 1, 5, 50, (0,)), Span(2, "wait", "sync", 5, 53, "sim:0")],
-        [(0, 0, 5, 0), (1, 5, 50, 0), (2, 50, 53, 0)],
-    ),
+        [(0, 0, 5, 0), (1, 5, 50, 0), (2, 50, 53, 0)]),
     # A call counts until what it enqueued begins: a real GPU may start a kernel before its call returned.
     ([call(0, 0, 5), kernel(1, 1, 3, 10, (0,))], [(0, 0, 3, 0), (1, 3, 10, 0)]),
     ([Span(0, "range", "all", 0, 100, "sim:0"), kernel(1, 1, 10, 20)], [(1, 10, 20, 0)]),

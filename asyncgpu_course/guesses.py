@@ -22,10 +22,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from numbers import Real
 from typing import Any, cast
 
 import asyncgpu_tutor as agt
+from asyncgpu_course.checks.results import is_number
 from asyncgpu_course.exercises.answers import stored
 from asyncgpu_course.outcome import OutcomeWords
 
@@ -231,9 +231,9 @@ def _text(given: object) -> str:
     if isinstance(given, tuple | list):
         parts = [_text(part) for part in cast(Sequence[object], given)]
         return " ".join(parts) if all(parts) else ""
-    if isinstance(given, Real) and not isinstance(given, bool):
-        return f"{given:.10g}"
-    return given.strip() if isinstance(given, str) else ""
+    if isinstance(given, str):
+        return given.strip()
+    return f"{given:.10g}" if is_number(given) else ""
 
 
 def _words(answer: str, truth: str = "") -> list[str]:

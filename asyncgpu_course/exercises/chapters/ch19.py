@@ -431,7 +431,7 @@ def check_strangers(mine: Any, _model: Any) -> None:
     for words, steps, told, right in _TOLD:
         with case(words):
             found: Any = call(mine, deepcopy(steps), deepcopy(told))
-            names = [*found] if isinstance(found, list | tuple) else None
+            names: Any = [*found] if isinstance(found, list | tuple) else None
             cause = f"the steps were {steps}, and told was {told}: the names are {right}, and you returned "
             must(names == right, cause + brief(found))
 

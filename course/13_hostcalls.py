@@ -9,7 +9,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 70 minutes. On another day, 45 for the encores, and 30 for the challenge |
+# | Time | 65 minutes. On other days, an hour for the challenge, and 45 minutes for the encores behind it |
 # | You need | [06_await](06_await.ipynb) and, from [11_the_gpu_decides](11_the_gpu_decides.ipynb), what CUDA promises. You don't need a GPU |
 # | Device | the first cell of code says which one is in use |
 
@@ -374,12 +374,12 @@ __global__ void bill(unsigned long long* mail, unsigned long long* stack, int n,
                      const int* items, const int* amounts, unsigned long long* costs)
 {
     Hostcalls host = hostcalls(mail, stack);
-    costs[blockIdx.x] = 0;
+    // Your code
 }
 """
 
 # %% id=13-bill solution
-# - costs[blockIdx.x] = 0;
+# - // Your code
 # + unsigned long long price = 0;
 # + bool ok = hostcall(host, 16, items[blockIdx.x], 0, 0, price);
 # + if (!ok) return;
@@ -549,55 +549,6 @@ if device.simulated:
 #
 # (The 7 to 8 µs are those of the barest call that we could write for an H200. A file, and what your Python functions do, cost nothing here. On a GPU they do, as you'll see below.)
 
-# %% [markdown] id=exercise-pipeline
-# ### Exercise: fewer rounds
-#
-# The check's file has 24 pieces of 256 bytes, and its office 16 packets. It launches the kernel with 4 blocks of 32 threads. How many rounds are these? And how few would do, if a packet keeps its piece until it's written? Work both out before you write; several threads of a block may have a packet each. The kernel from above is right, and there it takes 214 µs: get below 130. (That includes the launch, and the way to it.) The course's own has 117, and an encore goes below 105.
-
-# %% id=13-pipeline starter
-PIPELINE = r"""
-#include "hostcall.cuh"
-__global__ void pipeline(unsigned long long* mail, unsigned long long* stack,
-                         int pieces, int size)
-{
-    Hostcalls host = hostcalls(mail, stack);
-    if (threadIdx.x > 0) return;
-    for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
-        int p = hostcall_begin(host);
-        if (p < 0) return;
-        char* bytes = hostcall_bytes(host, p);
-        hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
-        bool ok = hostcall_wait(host, p);
-        if (!ok) return;
-        int n = (int)hostcall_answer(host, p);
-        for (int i = 0; i < n; ++i)
-            if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
-        hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
-        ok = hostcall_wait(host, p);
-        if (!ok) return;
-        hostcall_end(host, p);
-    }
-}
-"""
-
-# %% id=13-pipeline solution
-# - if (threadIdx.x > 0) return;
-# - for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
-# + if (threadIdx.x >= 4) return;
-# + int first = blockIdx.x * 4 + threadIdx.x;
-# + for (int piece = first; piece < pieces; piece += gridDim.x * 4) {
-
-# %% id=13-pipeline hints
-# With one packet for each block, 24 pieces are six turns of two rounds each. How many turns would it be if all 16 packets were under way? And would fewer packets do?
-#
-# Let four threads of each block stay. Thread 0 of block 0 begins with piece 0, thread 1 with piece 1, and block 1 goes on with 4. Then all of them go on in steps of 16.
-
-# %% id=13-pipeline explanation
-# There are four rounds instead of twelve: 16 pieces in the first turn, and 8 in the second. (If the pieces move to shared memory, three are enough.) Three threads of each block take two turns as well, and 112 µs. Two take three turns, and 139. With all 32 threads, block 0 has all pieces, and it takes 133. And if yours is below 105, you've done the encore as well, bravo: our best is 91.
-
-# %% id=13-pipeline-check
-check("13-pipeline", PIPELINE)
-
 # %% [markdown] id=h200-text
 # ## And on a GPU?
 #
@@ -631,15 +582,22 @@ both = [span.duration + us for span, us in zip(h200[0].find("launch shout"), wai
 assert round(float(np.median(both))) == 14
 
 # %% [markdown] id=h200-read
-# That's nearly a draw: 449 µs with calls, and 494 without. But 160 of the 449 are the opening, which is paid once. After that, a piece takes 48 µs instead of 82. At this rate calls win from the fifth piece on, and a long file takes less than 60 % of the time.
+# That's nearly a draw: 449 µs with calls, and 494 without. But most of it is paid for each piece, and some only once:
 #
-# The kernel stayed for 289 µs, and not for the model's 63. We know two causes. Each block changes its letters in the host's memory, over the bus. And Python looks once for all, but then it serves one call after another. So the more call, the longer each waits. Here's that cause alone, with a small function and no files:
+# | on the H200 | with calls | with launches |
+# |---|---|---|
+# | once, to open the office | 160 µs | |
+# | for each piece of the file | 48 µs | 82 µs |
+#
+# So calls win from the fifth piece on (160 / 34 is 4.7), and a long file takes less than 60 % of the time.
+#
+# The kernel stayed for 289 µs, and not for the model's 63. We know two causes. Each block changes its letters in the host's memory, over the bus. And Python looks once for all, but then it serves one call after another. So the more call, the longer each waits. Here's that cause alone, with a small function and no files: blocks that call again and again, on two machines with an H200 each.
 
 # %% id=waits-picture tags=helpers
 measured = {  # µs, on the two machines; see benchmarks/README.md
     "1 block calls": (9.2, 12.7),
-    "8 blocks call at once": (8 * 4.3, 8 * 5.6),
-    "132 blocks call at once": (132 * 1.7, 132 * 3.4),
+    "8 blocks call": (8 * 4.3, 8 * 5.6),
+    "132 blocks call": (132 * 1.7, 132 * 3.4),
     "the kernel ends, and we launch again": (13.8, 14.2),
 }
 figure, axes = plt.subplots(figsize=(7, 2.2))
@@ -648,7 +606,7 @@ for place, (name, times) in enumerate(measured.items()):
         axes.barh(place + shift, time, 0.32, color="#999999" if "launch" in name else "#e69f00")
         axes.text(time + 4, place + shift, f"{time:.0f}", va="center", fontsize=8)
 axes.set_yticks(range(len(measured)), measured)
-axes.set_xlabel("until a block can go on (µs); two machines with an H200")
+axes.set_xlabel("until a block can go on (µs): machine 1, and below it machine 2")
 axes.invert_yaxis()
 axes.spines[["top", "right"]].set_visible(False)
 told = [f"{name}: {one:.0f} and {other:.0f} µs" for name, (one, other) in measured.items()]
@@ -657,7 +615,7 @@ shown(figure, f"Bars: how long until a block can go on, on two machines with an 
       "than the pair of a single call at the top.")  # fmt: skip
 
 # %% [markdown] id=when-it-pays
-# The 14 µs are Python's launch of a tiny kernel and its wait, and nothing else. The other 68 of a piece's 82 are memory, copies, reading and writing.
+# (That 132 calls take 449 µs, as our file did, is chance.) The 14 µs are Python's launch of a tiny kernel and its wait, and nothing else. The other 68 of a piece's 82 are memory, copies, reading and writing.
 #
 # So when does a call pay? **Ending a kernel stops all its blocks, and a call stops only its caller.** Say four blocks work for 60 µs, and each needs a price, at a moment of its own: after 12, 24, 36 and 48 µs. Here it is both ways, with blocks that watch the clock instead of working:
 
@@ -752,7 +710,7 @@ if device.simulated:
 # With calls, each block stands still once, for its own price: 72 µs. With launches, four times all four blocks stand still, and each of them needed only one of the prices: 155 µs. Here, the gap between two kernels is 22 µs. With the H200's 14, the launches would take about 122. But opening the office took that H200 160 µs, so there the calls win only if it's open already.
 
 # %% [markdown] id=when-it-pays-2
-# If all need an answer at the same moment, one launch is enough for all. 132 callers on the H200 keep each other waiting for over 200 µs, and a launch still takes 14, plus Python's work for the prices. Then end the kernel, and launch the next. (Our file is in between. Four ask at once, but each launch came with 68 µs of copies and the like, so calling won.)
+# If all need an answer at the same moment, one launch is enough for all. 132 callers keep each other waiting, the last for 224 µs or more, and a launch still takes 14, plus Python's work for the prices. Then end the kernel, and launch the next. (Our file is in between. Four ask at once, but each launch came with 68 µs of copies and the like, so calling won.)
 #
 # So call if few need an answer at a time and the others work on, or if your kernel has much in its registers and shared memory that would be lost. But a block that waits keeps its place on the GPU.
 
@@ -774,14 +732,65 @@ score("13")
 # %% id=progress
 progress("13")
 
+# %% [markdown] id=exercise-pipeline
+# ## Encore: fewer rounds
+#
+# *The chapter is done. This is its challenge, in two halves.*
+#
+# ### Exercise: fewer rounds
+#
+# The check's file has 24 pieces of 256 bytes, and its office 16 packets. It launches the kernel with 4 blocks of 32 threads. How many rounds are these? And how few would do, if a packet keeps its piece until it's written? Work both out first; several threads of a block may have a packet each. The kernel from above is right, and there it takes 214 µs: get below 130. (That includes the launch, and the way to it.) The course's own has 117, and the second half goes below 105.
+
+# %% id=13-pipeline starter
+PIPELINE = r"""
+#include "hostcall.cuh"
+__global__ void pipeline(unsigned long long* mail, unsigned long long* stack,
+                         int pieces, int size)
+{
+    Hostcalls host = hostcalls(mail, stack);
+    if (threadIdx.x > 0) return;
+    for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+        int p = hostcall_begin(host);
+        if (p < 0) return;
+        char* bytes = hostcall_bytes(host, p);
+        hostcall_ask(host, p, HOSTCALL_READ, 0, piece * size, size);
+        bool ok = hostcall_wait(host, p);
+        if (!ok) return;
+        int n = (int)hostcall_answer(host, p);
+        for (int i = 0; i < n; ++i)
+            if (bytes[i] >= 'a' && bytes[i] <= 'z') bytes[i] -= 32;
+        hostcall_ask(host, p, HOSTCALL_WRITE, 1, piece * size, n);
+        ok = hostcall_wait(host, p);
+        if (!ok) return;
+        hostcall_end(host, p);
+    }
+}
+"""
+
+# %% id=13-pipeline solution
+# - if (threadIdx.x > 0) return;
+# - for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x) {
+# + if (threadIdx.x >= 4) return;
+# + int first = blockIdx.x * 4 + threadIdx.x;
+# + for (int piece = first; piece < pieces; piece += gridDim.x * 4) {
+
+# %% id=13-pipeline hints
+# With one packet for each block, 24 pieces are six turns of two rounds each. How many turns would it be if all 16 packets were under way? And would fewer packets do?
+#
+# Let four threads of each block stay. Thread 0 of block 0 begins with piece 0, thread 1 with piece 1, and block 1 goes on with 4. Then all of them go on in steps of 16.
+#
+# (Below 105.) Some threads ask, and the others learn each `p` and `n` from shared memory, behind a `__syncthreads()`. All change every 32nd byte. `hostcall_ask` publishes its own thread's bytes, and those of others only if they've met, so there's another barrier before the writing. Behind a third one all learn whether the write had an answer, from a variable of its own. If an answer is missing, all return together.
+
+# %% id=13-pipeline explanation
+# There are four rounds instead of twelve: 16 pieces in the first turn, and 8 in the second. (If the pieces move to shared memory, three are enough.) Three threads of each block take two turns as well, and 112 µs. Two take three turns, and 139. With all 32 threads, block 0 has all pieces, and it takes 133. And if yours is below 105, you've done the second half as well, bravo: our best is 91.
+
+# %% id=13-pipeline-check
+check("13-pipeline", PIPELINE)
+
 # %% [markdown] id=faster
-# ## Encore: below 105
+# ### Below 105
 #
-# *The chapter is done. This is its real challenge, for half an hour or more.*
-#
-# Go back to `13-pipeline`, and get below 105 µs. Now that there are few rounds, the solid stretches must shrink: **all threads shout**. (91 µs, with three packets for each block.)
-#
-# A few threads ask, and the others learn each `p` and `n` from shared memory, behind a `__syncthreads()`. All change every 32nd byte. `hostcall_ask` publishes its own thread's bytes, and those of others only if they've met. So there's another barrier before the writing, and a third after it, behind which all learn whether the write had an answer, from a variable of its own. If an answer is missing, all return together.
+# Now that there are few rounds, the solid stretches must shrink: **all threads shout**. (With three packets for each block it's 91 µs. The last hint says what needs a barrier.)
 #
 # Here's your kernel on the log file, beside the page's. (Ours of 117 µs halves this file's rounds, but its solid stretch is even longer, 17 µs instead of 16.)
 
@@ -1022,9 +1031,7 @@ check("13-stack", FreeStack)
 # %% [markdown] id=header-text
 # ## Encore: the pile in CUDA C
 #
-# *For those who like to read the source.*
-#
-# Here's how the header takes a packet.
+# *How the header takes a packet.*
 
 # %% id=header
 from importlib.resources import files
@@ -1043,12 +1050,12 @@ print(header[take : header.index("__device__ inline void hostcall_push")])
 #
 # *For those whose kernels have many blocks.*
 #
-# For one look at many calls, there should be one answer. If NumPy can compute it, a **batch handler** gets the numbers of all waiting calls as three arrays, and returns an array. With one, the 132 blocks of the bars above waited 37 to 54 µs instead of over 200.
+# For one look at many calls, there should be one answer. If NumPy can compute it, a **batch handler** gets the numbers of all waiting calls as three arrays, and returns an array. With one, the 132 blocks of the bars above waited 37 and 54 µs instead of 224 and 449.
 
 # %% [markdown] id=exercise-batch
 # ### Exercise: many answers at once
 #
-# `price_all(prices)` returns a batch handler. It gets arrays `items`, `amounts` and a third that it doesn't need, and returns the array of costs. No loop!
+# `price_all(prices)` returns a batch handler. It gets arrays `items`, `amounts` and a third that it doesn't need, and returns the array of costs, without a loop.
 
 # %% id=13-batch starter
 def price_all(prices):

@@ -106,6 +106,9 @@ class Counts:
     bank_conflicts: int = 0
     # Passes that all of them take: one for each 4 bytes of a lane, and more for conflicts. *Sampled.*
     shared_passes: int = 0
+    # Passes (wavefronts) of the accesses as they are written, as an H200 takes them: fewer for wide ones, if
+    # neighbours ask for the same. Those above are what the model of time charges. *Sampled.*
+    shared_wavefronts: int = 0
     # Atomic operations by lanes, and as issued by warps.
     atomics: int = 0
     atomic_requests: int = 0

@@ -87,6 +87,7 @@ class SiteTally:
     shared_sampled: int = 0
     shared_conflicts: int = 0
     shared_passes: float = 0.0
+    shared_wavefronts: int = 0
 
     def due(self) -> bool:
         self.executions += 1
@@ -327,13 +328,17 @@ class Tally:
         if not varies(element):
             tally.shared_sampled += 1  # a broadcast, since the whole warp asks for one word
             tally.shared_passes += max(1, size // 4)
+            tally.shared_wavefronts += max(1, size // 8)
             return
-        requests, conflicts, passes = self._remembered(self._conflicts, mask, element, size)
+        counted = self._remembered(self._conflicts, mask, element, size)
+        requests, conflicts, passes, wavefronts = counted
         tally.shared_sampled += requests
+        tally.shared_wavefronts += wavefronts
         tally.shared_conflicts += conflicts
         if self.site_costs[site.index].wide:
             if size == 4:
-                passes = self._remembered(self._passes, mask, element // WIDE, 4 * WIDE) / WIDE
+                passes, _ = self._remembered(self._passes, mask, element // WIDE, 4 * WIDE)
+                passes /= WIDE
             elif size == 2:  # `ldmatrix` takes 128 bytes of a fragment in a pass
                 passes /= 2
         tally.shared_passes += passes
@@ -436,10 +441,10 @@ class Tally:
         lines = _distinct(sectors * wide // (LINE // _SECTOR))
         return requests, _distinct(sectors) * wide, lines
 
-    def _conflicts(self, mask: Mask, element: NDArray[Any], size: int) -> tuple[int, int, int]:
+    def _conflicts(self, mask: Mask, element: NDArray[Any], size: int) -> tuple[int, int, int, int]:
         rows, requests = self._rows(mask, element)
         if not requests:
-            return 0, 0, 0
+            return 0, 0, 0, 0
         if size < 4:
             rows = rows >> 40 << 40 | (rows & (1 << 40) - 1) // (4 // size)
         # Elements wider than 4 bytes go by half or quarter warps, since each of these covers all banks.
@@ -453,29 +458,38 @@ class Tally:
         deepest = np.bincount(slot, minlength=requests * bank_groups).reshape(-1, bank_groups)
         if width == 1:
             conflicts = int((deepest.max(axis=1) - 1).clip(0).sum())
-            return requests, conflicts, requests + conflicts
+            return requests, conflicts, requests + conflicts, requests + conflicts
         least = -(-deepest.sum(axis=1) // bank_groups)
         conflicts = int((deepest.max(axis=1) - least).clip(0).sum())
-        return requests, conflicts, self._passes(mask, element, size)
+        return requests, conflicts, *self._passes(mask, element, size)
 
-    def _passes(self, mask: Mask, element: NDArray[Any], size: int) -> int:
+    def _passes(self, mask: Mask, element: NDArray[Any], size: int) -> tuple[int, int]:
         """The passes of requests for several words a lane, a half or a quarter of a warp at a time.
 
         However few words they are, shared memory returns one of each lane in a clock. (An engineer of NVIDIA:
-        https://forums.developer.nvidia.com/t/unexpected-shared-memory-bank-conflict/77228) An H200 takes half
-        of that where each lane asks for the same as its neighbour, which is left out here.
+        https://forums.developer.nvidia.com/t/unexpected-shared-memory-bank-conflict/77228) But on an H200 two
+        such parts go together if each lane asks for the same as its neighbour, or as the next but one (by
+        `tools/fidelity/shared_loads.py`). That makes the second number, which the model of time leaves out.
         """
         width = size // 4
         bank_groups = BANKS // width
         asked = np.full(mask.layout.warps * WARP, -1, np.int64)
         asked[mask.layout.warp[mask.index] * WARP + mask.layout.lane[mask.index]] = element
         rows = asked.reshape(-1, WARP)[self._sample]
-        part = np.arange(len(rows))[:, None] * width + np.arange(WARP) * width // WARP
-        words = np.unique((part << 40 | rows)[rows >= 0])
-        at = (words >> 40) * bank_groups + words % bank_groups
-        parts = len(rows) * width
-        words = np.bincount(at, minlength=parts * bank_groups).reshape(parts, -1)
-        return int(words.max(axis=1).sum())
+        lanes = np.arange(WARP)
+        alike = [(rows == rows[:, lanes ^ far]).all(axis=1) for far in (1, 2)]
+
+        def deepest(together: NDArray[Any]) -> int:
+            part = lanes * width // WARP // together + np.arange(len(rows))[:, None] * width
+            words = np.unique((part << 40 | rows)[rows >= 0])
+            at = (words >> 40) * bank_groups + words % bank_groups
+            parts = len(rows) * width
+            words = np.bincount(at, minlength=parts * bank_groups).reshape(parts, -1)
+            return int(words.max(axis=1).sum())
+
+        pairs = 1 + np.logical_or(*alike)[:, None]
+        passes = deepest(np.ones_like(pairs))
+        return passes, deepest(pairs) if pairs.max() > 1 else passes
 
     # -- the result
 
@@ -526,6 +540,9 @@ class Tally:
             total["shared_requests"] += tally.shared_requests
             total["bank_conflicts"] += conflicts
             total["shared_passes"] += passes
+            total["shared_wavefronts"] += (
+                scaled(shared, tally.shared_wavefronts, looked_at) if looked_at else passes
+            )
             found = requests, sectors, tally.shared_requests, conflicts
             for name, count in zip(_OF_SITES, found, strict=True) if by_line else ():
                 row = lines[site.at.line]

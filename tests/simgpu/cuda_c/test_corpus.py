@@ -56,7 +56,7 @@ def test_agrees_with_numpy(case: Case, lanes: int | None) -> None:
 
 SAMPLED = {f"{way}_{unit}" for way in ("load", "store") for unit in ("sectors", "lines")}
 SAMPLED |= {"chain_fresh_loads", "fresh_sectors", "once_stored", "bank_conflicts", "shared_passes"}
-SAMPLED |= {"lines"}
+SAMPLED |= {"shared_wavefronts", "lines"}
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.kernel)

@@ -3,7 +3,7 @@
 # %% [markdown] id=title
 # # The upper rungs
 #
-# In [20](20_the_ladder.ipynb) you counted what a matrix product asks of each memory, and asked for less. That gave 71 % of cuBLAS's speed. For much of the rest of the time, a block stands in front of a barrier and waits for numbers to arrive.
+# In [20](20_the_ladder.ipynb) you counted what a matrix product asks of each memory, and asked for less. That gave 71 % of cuBLAS's speed. Some of the rest is a matter of banks. For most of it, a block stands in front of a barrier and waits for numbers to arrive.
 #
 # **So what does it take to wait less, and do you catch up with cuBLAS?**
 #
@@ -11,7 +11,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 45 minutes, and 45 for the challenge. On another day, 60 for the encore |
+# | Time | 50 minutes, and 45 for the challenge. On another day, 60 for the encore |
 # | You need | [20_the_ladder](20_the_ladder.ipynb). The page runs on the simulated device, also if you have a GPU; its times were measured on an H200, but for those of the challenge |
 
 # %% id=setup
@@ -23,16 +23,64 @@ from asyncgpu_course import (
     check, guess, hint, progress, reveal, score, solution, solved,
 )
 from asyncgpu_course.ladder import (
-    attention_share, climb, in_a_row, ms, registers_of, rung, share, stairs,
+    attention_share, climb, in_a_row, ms, needs, registers_of, rung, share, stairs,
 )
 from asyncgpu_course.shown import LaneBar, draw_lanes, shown
 
 agt.use("sim")
 
+# %% [markdown] id=warps-text
+# ## First, tidy up
+#
+# Page 20 ended with shared memory a third too slow, because the reads of `b` collide. So the next rung, `warps`, is `wide` without its bank conflicts. In every turn of the loop over `k`, a lane reads four numbers of `a` that belong to its row and four of `b` that belong to its column (and then four more of each). A warp of `wide` stands in two rows of sixteen threads, and one of `warps` in eight rows of four:
+
+# %% id=draw-warps tags=helpers
+def draw_warps():
+    """The lanes of a warp of `wide` and of `warps`, and the first bank of each float4 that they read."""
+    figure, axes = plt.subplots(figsize=(9, 3.6), layout="constrained")
+    for x, y, name, rows, columns, step, meet in (
+        (0, 3, "wide", 2, 16, 8, "b: twice the passes it needs"),
+        (19.5, 0, "warps", 8, 4, 4, "no two words share a bank"),
+    ):
+        cells = [(i, j, f"{columns * i + j}", "#f2f2f2") for i in range(rows) for j in range(columns)]
+        cells += [(i, -1.3, f"{step * i % 32}", "#9fc9e8") for i in range(rows)]
+        cells += [(-1.3, j, f"{step * j % 32}", "#f5c76a") for j in range(columns)]
+        for down, right, words, colour in cells:
+            at = x + right, y + down
+            axes.add_patch(plt.Rectangle(at, 1, 1, facecolor=colour, edgecolor="0.4", lw=0.8))
+            axes.text(at[0] + 0.5, at[1] + 0.5, words, ha="center", va="center", fontsize=8)
+        axes.text(x + columns + 0.3, y - 0.8, "b", va="center")
+        axes.text(x - 1.5, y + rows / 2, "a", ha="right", va="center")
+        axes.text(x - 1.3, y - 1.6, f"{name}: {rows + columns} float4", fontsize=10)
+        axes.text(x - 1.3, y + rows + 0.6, meet, va="center", fontsize=9)
+    axes.set(xlim=(-2.2, 25), ylim=(9, -3.2), aspect="equal")
+    axes.set_axis_off()
+    shown(
+        figure,
+        "wide: 2 x 16 lanes read 2 float4 of a and 16 of b, which begin in the banks 0, 8, 16, 24, "
+        "four times over. warps: 8 x 4 lanes read 8 float4 of a, in the banks 0, 4 and so on to 28, "
+        "and 4 of b, in the banks 0, 4, 8 and 12.",
+        "Grey: the lanes. Coloured: the float4s that they read, with the bank in which each begins.",
+    )
+
+# %% id=warps
+draw_warps()
+
+# %% [markdown] id=warps-read
+# In `wide`, sixteen `float4`s of `b` crowd into half of the banks, and the read takes eight passes. In `warps`, no two words share a bank, so four passes are enough, and 12 `float4`s do for what took 18. The tile of `a` is padded, too. What's that worth?
+
+# %% id=warps-needs
+by_warps = climb("warps")
+needs(climb("wide"), by_warps)
+stairs("registers", "wide", "warps")
+
+# %% [markdown] id=warps-after
+# Six points, and shared memory has crossed the line. Now neither memory is too slow any more, and arithmetic at full speed would take one clock. But the black mark says 1.7. If no memory is busy all the time and the arithmetic isn't either, somebody *waits*.
+
 # %% [markdown] id=steps-text
 # ## A step of a block
 #
-# Look at what a block does in one step. It waits for the numbers of two tiles, puts them into shared memory, meets at a barrier, multiplies, and meets again, so that nobody overwrites a tile that somebody still reads. In the picture that's the upper lane, of a rung called `warps`:
+# Look at what a block does in one step. It waits for the numbers of two tiles, puts them into shared memory, meets at a barrier, multiplies, and meets again, so that nobody overwrites a tile that somebody still reads. In the picture that's the upper lane, with the first three steps of `warps`:
 
 # %% id=draw-steps tags=helpers
 def draw_steps():
@@ -93,7 +141,7 @@ draw_steps()
 # - `any`: of any, since there's only one barrier
 
 # %% id=20b-lag reveal
-pair = climb("warps"), climb("ahead")
+pair = by_warps, climb("ahead")
 steps = 256 // 8
 
 
@@ -103,7 +151,7 @@ def counted():
         print(f"{report.name:>6}: barriers a step: {each:.0f}, {ms(report.name):.2f} ms on the H200")
 
 
-reveal("20b-lag", "one", counted, lambda: stairs("registers", "wide", "warps", "ahead"))
+reveal("20b-lag", "one", counted, lambda: stairs("wide", "warps", "ahead"))
 
 # %% id=20b-lag told truth=one
 # The fast thread has passed the barrier of step t - 1. Everybody had to arrive there, and whoever arrives has finished step t - 2. So the slow ones can be at step t - 1 at most, and they read the *other* tile. That's why two tiles are enough, and why one barrier a step is enough. Loads on their way and a barrier less are worth eight to nine points together. (The drawing saves more than that, but it's of one block. Two of them share an SM, so one may multiply while the other waits.)
@@ -111,6 +159,8 @@ reveal("20b-lag", "one", counted, lambda: stairs("registers", "wide", "warps", "
 # %% id=lag-check tags=asserts
 assert [r.counts.barriers // r.counts.blocks for r in pair] == [2 * steps, steps]
 assert not any(r.counts.bank_conflicts for r in pair)
+assert 0.8 < by_warps.counts.shared_wavefronts / (by_warps.flops / 256) < 0.82
+assert 1.7 < ms("warps") / 2.05 < 1.75  # pure arithmetic takes 2.05 ms
 assert 0.055 < share("warps") - share("wide") < 0.065
 assert 0.08 < share("ahead") - share("warps") < 0.09
 
@@ -178,46 +228,6 @@ extern "C" __global__ void ahead(int n, const float* a, const float* b, float* c
 # %% id=20b-ahead-check
 check("20b-ahead", ahead)
 
-# %% [markdown] id=warps-text
-# ### In between, tidy up
-#
-# The rung `warps` is page 20's `wide` without its bank conflicts. In every turn of the loop over `k`, a lane reads four numbers of `a` that belong to its row and four of `b` that belong to its column (and then four more of each). A warp of `wide` stands in two rows of sixteen threads, and one of `warps` in eight rows of four:
-
-# %% id=draw-warps tags=helpers
-def draw_warps():
-    """The lanes of a warp of `wide` and of `warps`, and the first bank of each float4 that they read."""
-    figure, axes = plt.subplots(figsize=(9, 3.6), layout="constrained")
-    for x, y, name, rows, columns, step, meet in (
-        (0, 3, "wide", 2, 16, 8, "b: twice the passes it needs"),
-        (19.5, 0, "warps", 8, 4, 4, "no two words share a bank"),
-    ):
-        cells = [(i, j, f"{columns * i + j}", "#f2f2f2") for i in range(rows) for j in range(columns)]
-        cells += [(i, -1.3, f"{step * i % 32}", "#9fc9e8") for i in range(rows)]
-        cells += [(-1.3, j, f"{step * j % 32}", "#f5c76a") for j in range(columns)]
-        for down, right, words, colour in cells:
-            at = x + right, y + down
-            axes.add_patch(plt.Rectangle(at, 1, 1, facecolor=colour, edgecolor="0.4", lw=0.8))
-            axes.text(at[0] + 0.5, at[1] + 0.5, words, ha="center", va="center", fontsize=8)
-        axes.text(x + columns + 0.3, y - 0.8, "b", va="center")
-        axes.text(x - 1.5, y + rows / 2, "a", ha="right", va="center")
-        axes.text(x - 1.3, y - 1.6, f"{name}: {rows + columns} float4", fontsize=10)
-        axes.text(x - 1.3, y + rows + 0.6, meet, va="center", fontsize=9)
-    axes.set(xlim=(-2.2, 25), ylim=(9, -3.2), aspect="equal")
-    axes.set_axis_off()
-    shown(
-        figure,
-        "wide: 2 x 16 lanes read 2 float4 of a and 16 of b, which begin in the banks 0, 8, 16, 24, "
-        "four times over. warps: 8 x 4 lanes read 8 float4 of a, in the banks 0, 4 and so on to 28, "
-        "and 4 of b, in the banks 0, 4, 8 and 12.",
-        "Grey: the lanes. Coloured: the float4s that they read, with the bank in which each begins.",
-    )
-
-# %% id=warps
-draw_warps()
-
-# %% [markdown] id=warps-read
-# In `wide`, sixteen `float4`s of `b` crowd into half of the banks, so the read takes twice as many passes as it needs. In `warps`, no two words share a bank, and 12 `float4`s do for what took 18. Its tile of `a` is padded, too, and together that's worth six points.
-
 # %% [markdown] id=copies-text
 # ## Copies that nobody waits for
 #
@@ -251,7 +261,7 @@ truth = "much" if gain > 1.2 else "tenth" if gain > 1.03 else "same" if gain > 0
 reveal("20b-copies", truth, lambda: stairs("warps", "ahead", "larger", "copies"), gain=gain)
 
 # %% id=20b-copies told truth=same
-# {gain:.2f} times as fast, and at 1024 x 1024 it's an eighth slower. There was little to gain, because the loads into registers had hidden most of the wait already. And there was something to lose, those four copies of single numbers for each load. We haven't measured the two apart. What the copies do give you is *room* in the registers: 211 instead of 247 for each thread.
+# {gain:.2f} times as fast, and at 1024 x 1024 it's an eighth slower. There was nothing to gain, because the loads into registers had hidden the wait already: leave them out of `larger` altogether, and it's no faster (2.95 ms, with wrong results). And there was something to lose, those four copies of single numbers for each load. At 1024 they're the whole loss: give `copies` an `a` that was turned before, and 173 µs become 148. What the copies do give you is *room* in the registers: 211 instead of 247 for each thread.
 
 # %% id=copies-check tags=asserts
 assert 1.1 < ms("copies", 1024) / ms("larger", 1024) < 1.15
@@ -260,7 +270,7 @@ assert 0.91 < share("larger") < 0.93
 # %% [markdown] id=top-text
 # ## The last rung
 #
-# `top` asks early one floor up as well: while it multiplies for one `k`, each thread reads the numbers for the *next* one from shared memory. That's 24 more numbers to keep, for which `copies` made room. It also has a larger block, one for each SM, and we haven't measured the two apart. This is the loop, without its details:
+# `top` asks early one floor up as well: while it multiplies for one `k`, each thread reads the numbers for the *next* one from shared memory. It also has a larger block, one for each SM. This is the loop, without its details:
 #
 # ```c
 # for (int t = 0; t < n / DEEP; t++) {
@@ -285,7 +295,16 @@ assert 0.91 < share("larger") < 0.93
 # | `copies` | 128 x 128 | 128 | 8 x 16 | 211 |
 # | `top` | 128 x 256 | 256 | 8 x 16 | 208 |
 #
-# An SM has 65,536 registers, so there's room for two blocks of each, and for one of `top`. (That `top` keeps more numbers than `copies` in fewer registers is nvcc's doing, and we don't know how.)
+# An SM has 65,536 registers, so there's room for two blocks of each, and for one of `top`. (That `top` keeps 24 more numbers than `copies` in fewer registers is nvcc's doing, and we don't know how.)
+#
+# Two things have changed at once, so we took them apart on the H200, at 4096 x 4096:
+#
+# | `top`, with a block of | reads as they're needed | reads a turn ahead |
+# |---|---|---|
+# | 128 x 128 | 3.20 ms | 3.16 ms |
+# | 128 x 256 | 3.03 ms | 2.75 ms |
+#
+# Neither does it alone, and they're worth most together. The large block needs fewer numbers from global memory, but it has nobody beside it to hide its waits, and the early reads do that. (The first number is `copies`, written as `top` is, which takes 2.90 as it stands. Up here, nvcc's choice of registers decides about such differences.)
 
 # %% [markdown] id=sign-text
 # All indices in this kernel are of type `int`, and none is ever negative. So we could as well write `unsigned int` everywhere, and it would compute the same.
@@ -320,7 +339,9 @@ for n, part in at.items():
     print(f"{n} x {n}: top {ours:.1f} TFLOP/s, cuBLAS {ours / part:.1f}, so {part:.0%}")
 
 # %% [markdown] id=cublas-read
-# It's 98 % at 4096 x 4096, and at 8192 it's ahead. cuBLAS is about as fast at all three sizes, but `top` gets faster. That's not because of idle SMs: it has 128, 512 or 2,048 blocks, one on each of the 132 SMs at a time, so 97 % of these are busy at any size. A longer loop makes up for more of its beginning and end, which nothing hides. Whether that's all, we don't know. And nobody here reaches the 67 TFLOP/s of the data sheet. A multiply-add reads three registers out of two banks. As far as is known, it waits if they crowd into one, unless a number was kept from the instruction before. How much that costs here we haven't measured.
+# It's 98 % at 4096 x 4096, and at 8192 it's ahead. cuBLAS is about as fast at all three sizes, but `top` gets faster. That's not because of idle SMs: it has 128, 512 or 2,048 blocks, one on each of the 132 SMs at a time, so 97 % of these are busy at any size. A longer loop makes up for more of its beginning and end, which nothing hides. Whether that's all, we don't know.
+#
+# And why does nobody reach the 67 TFLOP/s of the data sheet? It isn't the clock, which stayed at its 1,980 MHz under `top` and under cuBLAS. It's the registers. A multiply-add reads three of them, and they lie in two banks that deliver one each in a clock, so it may have to wait, unless a number was kept from the instruction before. In nvcc's listings, that leaves 82 % of the speed for the upper rungs, so 55 TFLOP/s, and 71 % for `wide`. (That's worked out and not measured; [fidelity](../docs/fidelity.md) has all rungs.)
 #
 # But don't be too proud. cuBLAS has a kernel for every shape, and ours only takes multiples of 256. And we didn't let it use TF32, which rounds each number to 10 bits behind the point and is several times as fast on the tensor cores.
 
@@ -375,24 +396,27 @@ reveal(
         lesson="The narrow bar at the end is cuBLAS.",
     ),
     blocks=1024 // 128 * 1024 // 256,
+    yours=1000 * ms("own", 1024),
 )
 
 # %% id=20b-small told truth=ahead
-# With tiles of 128 x 256, `top` has {blocks} blocks, so 100 SMs have nothing to do. `ahead` and `larger` have 64, and those of `ahead` have twice as many threads, each with half as much to do. `shared` keeps all SMs busy, but each of them with reading. cuBLAS takes half of `ahead`'s time. For 4096 it took a kernel with tiles of 256 x 128, and for 1024 one with 128 x 64: that's in their long names, which our pictures leave out.
+# With tiles of 128 x 256, `top` has {blocks} blocks, so 100 SMs have nothing to do. `ahead` and `larger` have 64, and those of `ahead` have twice as many threads, each with half as much to do. `shared` keeps all SMs busy, but each of them with reading. cuBLAS takes half of `ahead`'s time. For 4096 it took a kernel with tiles of 256 x 128, and for 1024 one with 128 x 64: that's in their long names, which our pictures leave out. And what about *your* kernel of page 20, with its 4 x 4 elements and its 256 blocks? {yours:.0f} µs. It beats all four.
 
 # %% [markdown] id=smaller-text
 # It gets worse. This is what's left of the ladder at 256 x 256:
 
 # %% id=small
-for name in ("naive", "coalesced", "shared", "warps", "ahead", "top"):
-    print(f"{name:>9}: {1000 * ms(name, 256):5.1f} µs on the H200 for 256 x 256")
+for span in in_a_row(256, "naive"):
+    print(f"{span.name:>9}: {span.duration:5.1f} µs on the H200 for 256 x 256")
 
 # %% [markdown] id=small-after
-# The second rung beats the last one by a factor of nearly six, since the whole result is two of `top`'s blocks. `warps` and `ahead` have four, and there `ahead` is worth twice as much as it was: a block that's alone on its SM has nobody else to hide its waits.
+# The second rung beats the last one by a factor of six, since the whole result is two of `top`'s blocks. `warps` and `ahead` have four, and there `ahead` is worth twice as much as it was: a block that's alone on its SM has nobody else to hide its waits. And cuBLAS takes two kernels, of 4.1 and 2.7 µs. It has tiles of 32 x 32, and so that all SMs have something to do, several blocks share the work of one tile. The second kernel adds up what they found.
 
 # %% id=small-check tags=asserts
-assert 5.5 < ms("top", 256) / ms("coalesced", 256) < 6
-gains = [ms("warps", n) / ms("ahead", n) - 1 for n in (256, 4096)]
+of_small = {span.name: span.duration for span in in_a_row(256, "naive")}
+assert round(of_small["top"] / of_small["coalesced"]) == 6
+assert [round(it.duration, 1) for it in in_a_row(256, "top").spans[1:]] == [4.1, 2.7]
+gains = [of_small["warps"] / of_small["ahead"] - 1, ms("warps") / ms("ahead") - 1]
 assert 1.9 < gains[0] / gains[1] < 2.1
 long = [span.duration for span in in_a_row(4096, "registers")]
 assert long == sorted(long, reverse=True)
@@ -403,7 +427,16 @@ assert [rung(it).block[0] for it in ("ahead", "larger")] == [256, 128]
 # %% [markdown] id=challenge-text
 # ## Challenge: 256 x 256
 #
-# So climb once more, for `n` = 256. `small` returns the operation that multiplies, with a kernel of yours and any grid and block that you like. `n` is a multiple of 128, and the check tries 128 and 256. The kernel below is the rung `shared`. At 256 on the simulated H200 it takes 11.41 µs: get below 6.5. `parts(small)` prints the time, and how long each part of it would take without the others: reads of shared memory are `shared`, loads and stores `sectors`, instructions `issue` and `alu`, and a single warp's own way is `latency`. The whole takes at least the longest part and the launch's 1.07 µs, and on top comes what a block can't do while it waits for its loads. (`contract=True` makes a product and a sum one instruction, as nvcc does.)
+# So climb once more, for `n` = 256. `small` returns the operation that multiplies, with a kernel of yours and any grid and block that you like. `n` is a multiple of 128, and the check tries 128 and 256. The kernel below is the rung `shared`. At 256 on the simulated H200 it takes 11.41 µs: get below 6.5. (On the H200 that would beat cuBLAS's 6.8.) `parts(small)` prints the time, and how long each part of it would take without the others:
+#
+# - `latency`: a single warp's own way through the kernel
+# - `blocks`: starting blocks, or waiting for earlier ones to end
+# - `issue`: instructions, and `alu` those of them that compare, shift or compute indices
+# - `sectors`: loads and stores, as L1 looks them up
+# - `shared`: passes of shared memory
+# - `memory`: bytes from L2 and from memory
+#
+# The whole takes at least the longest part and the launch's 1.07 µs. On top comes what a block can't do while it waits for its loads, which has no line of its own. (`contract=True` makes a product and a sum one instruction, as nvcc does.)
 
 # %% id=parts-of tags=helpers
 def parts(small, n=256):
@@ -481,7 +514,7 @@ def small(n, a, b, c):
 # A block of 16 x 16 threads may well fetch 16 x 32 numbers of `a` and 32 x 16 of `b`: two of each for a thread. Then there are as few steps as before.
 
 # %% id=20b-challenge explanation
-# With tiles of 32 x 32 there are 64 blocks, and half of the SMs have nothing to do. (A real H200 took 9.4 µs for the kernel above, 6.9 with tiles of 16 x 16, 6.3 with the deeper ones of our answer, and 5.6 with two of each, used in turns. The model says 11.4, 6.7, 5.6 and 6.1.) No rung is the best one for every size. That's why a library has hundreds of kernels, and a table that says which to take.
+# With tiles of 32 x 32 there are 64 blocks, and half of the SMs have nothing to do. (A real H200 took 9.3 µs for the kernel above, 6.9 with tiles of 16 x 16, 6.2 with the deeper ones of our answer, and 5.6 with two of each, used in turns. The model says 11.4, 6.7, 5.6 and 6.1. cuBLAS has 6.8.) No rung is the best one for every size. That's why a library has hundreds of kernels, and a table that says which to take.
 
 # %% id=20b-challenge-check
 check("20b-challenge", small)
@@ -494,9 +527,9 @@ parts(small)
 #
 # - When no memory is busy all the time and the arithmetic isn't either, somebody waits. Ask for the next numbers before you use these.
 # - Two tiles that are used in turns need only one barrier a step, because nobody can be more than one step behind.
-# - What's on its way by an asynchronous copy needs no register. By themselves the copies gained next to nothing here, since loads had hidden most of the waits already.
+# - What's on its way by an asynchronous copy needs no register. By themselves the copies gained next to nothing here, since loads into registers had hidden the waits already.
 # - Every rung has a size for which it's wrong. Large tiles need large matrices.
-# - The last tenth is found by measuring and not by thinking.
+# - On the lower rungs you can count what a change will be worth. On the upper ones you have to measure it, and each change by itself.
 #
 # There's one more rung for another day: `tensor` multiplies halves on the tensor cores by `nvcuda::wmma`, in 0.42 ms where `top` takes 2.76. That's still only half of cuBLAS's speed for halves, because cuBLAS uses instructions of this GPU's generation that four warps execute together.
 #
@@ -573,10 +606,49 @@ extern "C" __global__ void fused(const float* a, const float* b, float* y)
 # %% id=20b-fused-check
 check("20b-fused", fused)
 
+# %% [markdown] id=way-text
+# ### On the way
+#
+# That worked because a whole row fits into a warp's registers. A longer row doesn't, but softmax can be computed **on the way**: keep the largest number so far, and the sum so far of `exp(x - largest)`. When a larger number comes, shrink the sum by `exp(old - new)` and go on. Say 1, 3, 2 and 5 come, in this order. (`exp(-1)` is 0.37, and `exp(-2)` is 0.14.)
+
+# %% id=draw-way tags=helpers
+def draw_way(numbers=(1, 3, 2, 5)):
+    """What each number adds to the sum so far, after each of them has come."""
+    figure, axes = plt.subplots(figsize=(7.5, 2.6), layout="constrained")
+    colours, told = ("#56b4e9", "#e69f00", "#009e73", "#cc79a7"), []
+    for step in range(len(numbers)):
+        largest, height = max(numbers[: step + 1]), 0.0
+        for x, colour in zip(numbers[: step + 1], colours):
+            part = np.exp(x - largest)
+            axes.bar(step, part, 0.55, height, color=colour, label=f"of {x}" if x == numbers[step] else None)
+            height += part
+        axes.text(step, height + 0.05, f"{height:.2f}", ha="center")
+        told.append(f"after {numbers[step]}: largest {largest}, sum {height:.2f}")
+    names = [f"{x} comes:\nlargest {max(numbers[: k + 1])}" for k, x in enumerate(numbers)]
+    axes.set_xticks(range(len(numbers)), names)
+    axes.set(ylim=(0, 1.8), ylabel="sum so far")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
+    shown(figure, f"The sum so far, {'; '.join(told)}.")
+
+# %% id=20b-way guess
+# After which of them is the sum largest?
+#
+# - `1`: after the first one
+# - `3`: after the second
+# - `2`: after the third
+# - `5`: after the last
+
+# %% id=20b-way reveal
+came = (1, 3, 2, 5)
+sums = {str(x): sum(np.exp(y - max(came[: k + 1])) for y in came[: k + 1]) for k, x in enumerate(came)}
+reveal("20b-way", max(sums, key=sums.get), draw_way, last=sums["5"])
+
+# %% id=20b-way told truth=2
+# The first number is the largest, so it counts 1. When 3 comes, that shrinks to 0.14, and the 3 counts 1. The 2 isn't larger, so nothing shrinks, and it adds 0.37. But when 5 comes, all that's there shrinks by 0.14, and the 5 counts 1: that's {last:.2f}. Nothing is lost: at any time the sum is what it would be if the largest had been known from the start.
+
 # %% [markdown] id=exercise-rows
 # ### Exercise: softmax on the way
-#
-# That worked because a whole row fits into a warp's registers. A longer row doesn't, but softmax can be computed **on the way**: keep the largest number so far, and the sum of the exponentials so far. When a larger number comes, shrink the sum by `exp(old - new)` and go on.
 #
 # `rows` computes the softmax of each row of `x`, which has `n` numbers. A block is one warp and has one row. A thread may read each of its numbers twice, once for the sum and once for the result, and no more. Numbers may be large. (`largest` doesn't begin with `-INFINITY`, because a lane may have no number, and `-INFINITY - -INFINITY` is no number either.)
 
@@ -682,7 +754,7 @@ for head in (64, 128):
     print(f"heads of {head}: {attention_share(head):.0%}")
 
 # %% [markdown] id=attention-after
-# Ours is ahead with both. It computes 46 to 47 TFLOP/s, where PyTorch's has 34 with heads of 64 and 45 with heads of 128. PyTorch's computes each product of floats as three products of shorter numbers on the tensor cores, and ours doesn't use those at all.
+# Ours is ahead with both, and PyTorch's does softmax on the way, too. Ours computes 46 to 47 TFLOP/s, where PyTorch's has 34 with heads of 64 and 45 with heads of 128. PyTorch's computes each product of floats as three products of shorter numbers on the tensor cores, and ours doesn't use those at all. (Don't be too proud here, either: hardly anybody computes attention with 32-bit floats. For halves on an H100, [FlashAttention 3](https://arxiv.org/abs/2407.08608) reports up to 740.)
 #
 # With heads of 128 we were at 88 % for a long time. Most of what was missing you could have found on this page: two barriers a step instead of four, and 8 x 16 results for each thread instead of 4 x 16, so that fewer numbers are read for each product. Two things were new to us. Sums needn't shrink whenever a larger score comes, only when it's so much larger that its weight might overflow. And registers have banks, too! A `float4` along a row of `q` and one along a row of `k` have the factors of each product at the same place, so in registers of the same bank. With `q` turned in shared memory, nvcc can avoid that, which made another 1 to 3 %.
 

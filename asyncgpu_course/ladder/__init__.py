@@ -40,6 +40,8 @@ class Rung:
         Whether x of the grid counts rows, and not columns.
     unsigned : bool
         Whether its whole numbers are unsigned: the same kernel with that one change.
+    text : str
+        Its CUDA C, if that isn't in a file.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Rung:
     shared: int = 0
     turned: bool = False
     unsigned: bool = False
+    text: str = ""
 
     @property
     def label(self) -> str:
@@ -57,7 +60,7 @@ class Rung:
     @property
     def source(self) -> str:
         """The kernel's CUDA C."""
-        text = (_FILES / f"{self.name}.cu").read_text(encoding="utf-8")
+        text = self.text or (_FILES / f"{self.name}.cu").read_text(encoding="utf-8")
         return re.sub(r"\bint\b", "unsigned int", text) if self.unsigned else text
 
     @property
@@ -92,17 +95,20 @@ RUNGS = (
 )
 
 
+_OWN = Rung("own", (64, 64), (256, 1))  # an exercise of chapter 20, which has its text
+
+
 def rung(name: str) -> Rung:
     """The rung of this name."""
-    return next(each for each in RUNGS if each.label == name)
+    return next(each for each in (*RUNGS, _OWN) if each.label == name)
 
 
-def climb(name: str, n: int = 256) -> Any:
+def climb(name: str, n: int = 256, text: str = "") -> Any:
     """The microscope's report on a rung: its product of two matrices of n times n on the simulated device.
 
-    What it computes is compared with NumPy's product.
+    What it computes is compared with NumPy's product. `text` is the CUDA C of `own`, which has no file.
     """
-    here, random = rung(name), np.random.default_rng(n)
+    here, random = replace(rung(name), text=text), np.random.default_rng(n)
     kind = np.float16 if name == "tensor" else np.float32
     a, b = (random.normal(size=(n, n)).astype(kind) for _ in range(2))
     with agt.using("sim"), agt.microscope() as seen:
@@ -119,7 +125,7 @@ def climb(name: str, n: int = 256) -> Any:
 
 @cache
 def _rows() -> list[dict[str, Any]]:
-    """What ``python benchmarks/ladder.py`` wrote on an H200 (2026-11-29; attention a day later)."""
+    """What ``python benchmarks/ladder.py`` wrote on an H200 (2026-11-29; attention and `own` a day later)."""
     return json.loads((_FILES / "h200.json").read_text(encoding="utf-8"))
 
 
@@ -169,40 +175,48 @@ def needs(*reports: Any) -> None:
 
     Counts of the kernels as they are written, whose arithmetic does 128 multiply-adds in a clock of an SM.
     Global memory is counted where the SM asks for it: a clock for each line of 128 bytes that a load touches.
-    Of shared memory, an access is a pass, and `bank_conflicts` come on top: of a `float4`, the needless ones.
+    Of shared memory, a pass is a clock. Beside them stands what the H200 took for all of it at 4096 x 4096.
     """
     import matplotlib.pyplot as plt
 
-    drawn = plt.subplots(figsize=(7.5, 1.1 + 0.55 * len(reports)), layout="constrained")
+    drawn = plt.subplots(figsize=(7.5, 1.1 + 0.75 * len(reports)), layout="constrained")
     figure, axes = cast(tuple[Any, Any], drawn)
+    axes.axvspan(1, 500, color="#f7f0ea", zorder=0)
+    axes.axvline(1, color="#d55e00", linestyle="--", zorder=1)
+    kinds = ("global memory", "#e69f00", "o"), ("shared memory", "#009e73", "s")
     told: list[str] = []
     for place, report in enumerate(reports):
-        counts, least = report.counts, report.flops / 2 / 32 / report.spec.issue_per_clock
-        clocks = counts.load_lines / least, (counts.shared_requests + counts.bank_conflicts) / least
-        told.append(f"{report.name}: global memory {clocks[0]:.2f}, shared memory {clocks[1]:.2f}")
-        kinds = ("global memory\n(lines)", "#e69f00"), ("shared memory\n(passes)", "#009e73")
-        for k, (name, colour) in enumerate(kinds):
-            y, label = place + 0.38 * k, name if not place else None
-            axes.barh(y, clocks[k], 0.36, color=colour, label=label)
-            number = f"{clocks[k]:.0f}" if clocks[k] >= 10 else f"{clocks[k]:.2g}"
-            card = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
-            at = max(clocks[k], 0.021) * 1.08
-            axes.text(at, y, number if clocks[k] else "nothing", va="center", fontsize=9, bbox=card)
-    axes.axvline(1, color="#d55e00", linestyle="--", zorder=0)
-    axes.set_yticks([k + 0.19 for k in range(len(reports))], [it.name for it in reports])
-    axes.set(xscale="log", xlim=(0.02, 500))
-    axes.set_xlabel("clocks of an SM, for one clock of arithmetic (dashed)")
-    axes.set_xticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])
+        counts, per_clock = report.counts, 64 * report.spec.issue_per_clock
+        least, peak = report.flops / per_clock, per_clock * report.spec.clock_mhz * report.spec.sms
+        took = ms(report.name) / (2 * 4096**3 / peak / 1000)
+        found = counts.load_lines / least, counts.shared_wavefronts / least, took
+        words: list[str] = []
+        for k, (name, colour, mark) in enumerate((*kinds, ("all of it, measured", "black", "D"))):
+            y, at = place + 0.25 * k, max(found[k], 0.01)
+            number = f"{round(found[k], 0 if found[k] >= 100 else 2 if k < 2 else 1):g}"
+            axes.plot([0.01, at], [y, y], color=colour, lw=1, zorder=2)
+            axes.plot(at, y, mark, color=colour, ms=7, label=name if not place else None, zorder=3)
+            card = {"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.7}
+            text = number if found[k] else "nothing"
+            axes.text(at * 1.25, y, text, va="center", fontsize=9, bbox=card)
+            words.append(f"{name} {number}")
+        told.append(f"{report.name}: {', '.join(words)}")
+    axes.set_yticks([k + 0.25 for k in range(len(reports))], [it.name for it in reports])
+    axes.set(xscale="log", xlim=(0.01, 500))
+    axes.set_xlabel(
+        "clocks of an SM, for one clock of arithmetic (dashed); each mark is ten times the last"
+    )
+    axes.set_xticks([0.01, 0.1, 1, 10, 100], ["0.01", "0.1", "1", "10", "100"])
     axes.minorticks_off()
-    axes.invert_yaxis()
+    axes.set_ylim(len(reports) - 0.3, -0.3)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
-    words = "Clocks of an SM for each clock of arithmetic, which is the dashed line. "
-    shown(figure, f"{words}{'; '.join(told)}.")
+    head = "Clocks of an SM for each clock of arithmetic, which is the dashed line. "
+    shown(figure, f"{head}{'; '.join(told)}.")
 
 
 def in_a_row(n: int, first: str) -> agt.Trace:
-    """An H200's trace of the rungs from `first` on, one after the other, and of cuBLAS: 1024 or 4096."""
+    """An H200's trace of the rungs from `first` on, one after the other, and of cuBLAS: 256, 1024 or 4096."""
     trace = agt.Trace.load(agt.Trace.recorded_file(f"rungs_{n}.json"))
     kernels = [replace(span, name=span.label) for span in trace.device_spans]
     chosen = kernels[[span.name for span in kernels].index(first) :]

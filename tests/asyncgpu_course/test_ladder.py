@@ -35,7 +35,7 @@ def test_attention_is_right_also_where_scores_grow_from_step_to_step(head: int) 
     assert np.linalg.norm(got - exact) < 1e-4 * np.linalg.norm(exact)
 
 
-@pytest.mark.parametrize(("n", "tiles"), [(1024, "128x64"), (4096, "256x128")])
+@pytest.mark.parametrize(("n", "tiles"), [(256, "32x32"), (1024, "128x64"), (4096, "256x128")])
 def test_the_recordings_say_how_they_were_made_and_show_what_was_measured(
     n: int, tiles: str
 ) -> None:
@@ -44,8 +44,8 @@ def test_the_recordings_say_how_they_were_made_and_show_what_was_measured(
     assert f"_tilesize{tiles}x8_" in cublas.name  # which page 20b tells
     assert trace.about["gpu"] == "NVIDIA H200"
     assert trace.about["command"] == f"python benchmarks/ladder.py --record FOLDER --sizes {n}"
-    assert len(trace) == 11
+    rungs, rest = trace.spans[:10], trace.spans[10:]
     assert trace.spans[0].start == 0
-    assert trace.spans[-1].name == "cuBLAS"
-    for span in trace.spans[:-1]:
-        assert span.duration == pytest.approx(1000 * ms(span.name, n), rel=0.03)
+    assert [span.name for span in rest] == ["cuBLAS"] * (2 if n == 256 else 1)
+    for span in rungs:  # at 256, times between events have the launch in them, too
+        assert span.duration == pytest.approx(1000 * ms(span.name, n), rel=0.03, abs=2)

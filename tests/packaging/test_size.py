@@ -23,13 +23,13 @@ WHOLE = {
     "tests": 35_790,
     "course": 47_185,
     "tools": 7_840,
-    "benchmarks": 9_000,
+    "benchmarks": 9_115,
 }
 JAVASCRIPT = 700
 ROOMS = {
     "asyncgpu_course/checks": 1_875,
     "asyncgpu_course/exercises": 7_620,
-    "asyncgpu_course/ladder": 226,
+    "asyncgpu_course/ladder": 240,
     "asyncgpu_course/start": 215,
     "asyncgpu_tutor/arrays": 660,
     "asyncgpu_tutor/clusters": 1_230,
@@ -45,7 +45,7 @@ ROOMS = {
     "asyncgpu_tutor/traces": 6_140,
     "simgpu/cuda_c": 21_930,
     "simgpu/cuda_c/compile": 9_500,
-    "simgpu/cuda_c/cost": 2_280,
+    "simgpu/cuda_c/cost": 2_290,
     "simgpu/cuda_c/lockstep": 1_025,
     "simgpu/cuda_c/memory": 3_675,
     "simgpu/cuda_c/run": 1_052,

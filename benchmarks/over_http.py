@@ -1,10 +1,11 @@
 """The server of docs/from_pytorch.md behind uvicorn, with clients in other processes.
 
 ``python benchmarks/over_http.py`` needs a GPU, PyTorch, Starlette and uvicorn. It starts a server for each
-way: the page's, with the await and with threads; and without batches, handlers that await their own answer,
-that call the model in a thread of Starlette's pool, and that call it where they stand. Clients keep their
-connections, and ask again as soon as they have their answer: first one client by itself, then 200. Every
-5 ms somebody else asks for /health, which tells how long a server's loop is busy with other things.
+way: the page's, with threads, in one lane, without graphs and with the await; and without batches, handlers
+that await their own answer, that call the model in a thread of Starlette's pool, and that call it where they
+stand. Clients keep their connections, and ask again as soon as they have their answer: first one client by
+itself, then 200. Every 5 ms somebody else asks for /health, which tells how long a server's loop is busy with
+other things.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import multiprocessing
 import re
 import socket
 import statistics
+import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 from itertools import product
@@ -23,7 +25,13 @@ from typing import Any
 
 CLIENTS, PROCESSES = 200, 4
 PROCESS = multiprocessing.get_context("spawn")
-WAYS = ("service", "threads", "awaits", "pool", "blocks")
+OF_THE_PAGE = {
+    "threads": "InThreads",
+    "one lane": "InThreads",
+    "no graphs": "Uncaptured",
+    "await": "Awaited",
+}
+WAYS = (*OF_THE_PAGE, "awaits", "pool", "blocks")
 BODY = json.dumps({"x": [at / 64 for at in range(64)]}).encode()
 POST = b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: %d\r\n\r\n%s" % (len(BODY), BODY)
 HEALTH = b"GET /health HTTP/1.1\r\nhost: a\r\n\r\n"
@@ -78,15 +86,14 @@ class Alone:
 def serve(way: str, port: int) -> None:
     """Run one server."""
     import uvicorn
-    from torch_service import PAGE
+    from torch_service import page_names
 
-    names: dict[str, Any] = {"__name__": "answers"}
-    text = PAGE.with_name("answers.py").read_text("utf-8")
-    exec(compile(text, "answers.py", "exec", dont_inherit=True), names)
-    kind = {"service": "Awaited", "threads": "InThreads"}.get(way)
-    names["SERVICE"] = names[kind] if kind else lambda model, *_: Alone(model, way)
+    names, page = page_names(), sys.modules["answers"]
+    page.LANES = 1 if way == "one lane" else page.LANES
+    kind = OF_THE_PAGE.get(way)
+    page.SERVICE = names[kind] if kind else lambda model, *_: Alone(model, way)
     options: Any = {"loop": "asyncio", "http": "h11", "log_level": "warning", "access_log": False}
-    uvicorn.run(names["app"], port=port, **options)
+    uvicorn.run(page.app, port=port, **options)
 
 
 async def ask(reader: Any, writer: Any, request: bytes) -> None:

@@ -1,7 +1,8 @@
-"""The service of docs/from_pytorch.md under 200 clients, and how late the await of a PyTorch stream is.
+"""The service of docs/from_pytorch.md under 200 clients, its graphs, and how late the await of a stream is.
 
-``python benchmarks/torch_service.py`` needs a GPU and PyTorch. It runs the page's own listing, the same with
-threads instead of the await, a handler that blocks, and a loop with nothing to do, in turn, several times.
+``python benchmarks/torch_service.py`` needs a GPU, PyTorch and Starlette. It runs the page's own files, with
+the await and with threads, in two lanes and in one, and then a handler that blocks, and a loop with nothing
+to do, in turn, several times.
 A heartbeat of each loop tells how late a timer is. The loop's selector is asked once a turn, so it tells how
 long each turn lasted: by the clock, and by the CPU time of the loop's thread. Where a machine takes the CPU
 away, or another thread has the interpreter, the first is long and the second is not.
@@ -13,13 +14,14 @@ import argparse
 import asyncio
 import gc
 import itertools
-import re
 import selectors
 import statistics
+import sys
 import time
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -29,21 +31,16 @@ import uvloop
 
 import asyncgpu_tutor as agt
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "from_pytorch.md"
+DOCS = Path(__file__).resolve().parents[1] / "docs"
 CLIENTS, WIDTH, BEAT_S = 200, 4096, 0.001
 EACH = 22  # waits, of which the first two don't count
 Handler = Callable[[Any], Awaitable[Any]]
 
 
 def page_names() -> dict[str, Any]:
-    """What the page's listings define of its service."""
-    listings = re.findall(r"(?ms)^```python\n(.*?)^```", PAGE.read_text("utf-8"))
-    names: dict[str, Any] = {"__name__": "page"}
-    for listing in listings:
-        if re.search(r"^import gc$|^class Lanes|\((Lanes|Service)\):", listing, re.MULTILINE):
-            exec(compile(listing, PAGE.name, "exec", dont_inherit=True), names)
-    torch.set_num_threads(1)  # as the page does
-    return names
+    """What the page's two files define."""
+    sys.path.insert(0, str(DOCS))
+    return {**vars(import_module("answers")), **vars(import_module("answers_await"))}
 
 
 def model_of(layers: int) -> Any:
@@ -207,6 +204,8 @@ def all_served(
         "await": service(),
         "threads wait": service(threads_wait),
         "threads": service(kind="InThreads"),
+        "await, one lane": service(lanes=1),
+        "threads, one lane": service(kind="InThreads", lanes=1),
         "await, batches of one": service(max_batch=1),
         "blocks": lambda turns: blocked(model, turns, seconds),
         "idle": lambda turns: idle(turns, seconds),
@@ -226,7 +225,31 @@ def all_served(
     return rows
 
 
-# ---------------------------------------------------------------------- one wait
+# ---------------------------------------------------------------------- by itself
+def graphs(rounds: int = 100) -> dict[tuple[str, int], float]:
+    """Milliseconds of a run of each of the page's graphs, as PyTorch multiplies by default and in TF32."""
+    names, took, said = page_names(), dict[tuple[str, int], float](), list[Any]()
+    x = names["example"](32)
+    for precision in ("highest", "high"):
+        torch.set_float32_matmul_precision(precision)
+        (lane,) = names["Lanes"](names["model"], names["SHAPE"], lanes=1).lanes
+        lane.x.copy_(x)
+        for size, graph, _ in lane.graphs:
+            ends = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(rounds)]
+            with torch.inference_mode(), torch.cuda.stream(lane.stream):
+                for begin, end in ends:
+                    begin.record()
+                    graph.replay()
+                    end.record()
+            lane.stream.synchronize()
+            took[precision, size] = statistics.median(b.elapsed_time(e) for b, e in ends)
+        said.append(lane.graphs[-1][2].clone())
+    torch.set_float32_matmul_precision("highest")
+    apart = ((said[1] - said[0]).abs().max() / said[0].abs().max()).item()
+    print({"graphs_ms": took, "TF32 changes answers by at most": f"{apart:.1e} of the largest"})
+    return took
+
+
 def lateness(rounds: int = 20) -> dict[str, list[float]]:
     """Time from before the work until somebody knows of its end, for about 1 ms of it."""
     stream = torch.cuda.Stream()
@@ -285,6 +308,7 @@ def main() -> None:
     agt.use("cuda")
     print(torch.cuda.get_device_name(), "PyTorch", torch.__version__)
     lateness()
+    graphs()
     for layers in chosen.layers:
         all_served(layers, chosen.seconds, chosen.rounds, chosen.ways)
 

@@ -1,3 +1,5 @@
+# Explained in https://github.com/asyncgpu-tutor/asyncgpu_tutor/blob/main/docs/from_pytorch.md
+
 import asyncio
 import gc
 import json
@@ -11,12 +13,9 @@ from dataclasses import dataclass
 
 import torch
 
-import asyncgpu_tutor as agt
-
 log = logging.getLogger("uvicorn.error")
-
-agt.use("cuda")  # or an error, if there's no GPU
 torch.set_num_threads(1)  # or else torch.stack wakes all cores, for some kilobytes
+
 
 # YOUR MODEL: on the GPU, in eval mode; and the shape and dtype of one request.
 SHAPE, DTYPE = (64,), torch.float32
@@ -32,6 +31,7 @@ def example(rows):
     """YOUR TEST DATA: so many requests."""
     return torch.rand(rows, *SHAPE)
 
+
 @dataclass
 class Lane:
     """The memory of one batch at a time, and the model as graphs on it."""
@@ -45,13 +45,13 @@ class Lane:
 
 
 class Lanes:
-    """The model on the GPU, twice: while one lane computes, a batch for the other is made ready."""
+    """The model on the GPU, in lanes: one computes, while a batch for another is made ready."""
 
-    def __init__(self, model, shape, dtype=torch.float32, max_batch=32):
+    def __init__(self, model, shape, dtype=torch.float32, max_batch=32, lanes=2):
         self.model, self.max_batch = model, max_batch
         self.sizes = sorted({1, max(1, max_batch // 4), max_batch})  # a small batch is quicker
         self.expected = torch.Size(shape), dtype, torch.device("cpu")
-        self.lanes = [self.lane() for _ in range(2)]
+        self.lanes = [self.lane() for _ in range(lanes)]
 
     def lane(self):
         shape, dtype, _ = self.expected
@@ -60,9 +60,10 @@ class Lanes:
         x = torch.zeros(self.max_batch, *shape, dtype=dtype, device="cuda")
         with torch.inference_mode():
             graphs = [(size, *self.capture(x[:size], stream)) for size in self.sizes]
-        y = graphs[-1][-1]
-        if y.shape[0] != self.max_batch:
-            raise ValueError(f"of {self.max_batch} rows the model made {y.shape[0]}")
+        for size, _, y in graphs:
+            if not isinstance(y, torch.Tensor) or y.shape[:1] != (size,):
+                made = getattr(y, "shape", type(y).__name__)
+                raise ValueError(f"for {size} rows the model has to return as many, not {made}")
         y_host = torch.empty(y.shape, dtype=y.dtype, pin_memory=True)
         return Lane(stream, x_host, x, y_host, graphs)
 
@@ -86,17 +87,30 @@ class Lanes:
             x.copy_(x_host, non_blocking=True)
             return y_host.copy_(self.compute(x, graph, y), non_blocking=True)
 
+
 class Unavailable(Exception):
     """The service is full, or it has ended."""
+
+
+class Failed(Exception):
+    """The model failed; its own error is the cause."""
+
+
+def refuse(batch, kind, why, cause=None):
+    for _, answer in batch:
+        if not answer.done():
+            error = kind(why)  # each its own, because raising an exception writes into it
+            error.__cause__ = cause
+            answer.set_exception(error)
 
 
 class Service(Lanes):
     """Answers requests in batches."""
 
-    fault = torch.AcceleratorError  # not all of them break the GPU; those that do can't be told
+    fault = torch.AcceleratorError  # CUDA's errors: after most of them the GPU is lost to us
 
-    def __init__(self, model, shape, dtype=torch.float32, max_batch=32, max_queue=1000):
-        super().__init__(model, shape, dtype, max_batch)
+    def __init__(self, *args, max_queue=1000, **options):
+        super().__init__(*args, **options)
         self.queue, self.closed = asyncio.Queue(max_queue), False
 
     async def __call__(self, x):
@@ -123,12 +137,8 @@ class Service(Lanes):
                     tasks.create_task(self.serve(lane))
         finally:
             self.closed = True
-            self.refuse(self.queue.get_nowait() for _ in range(self.queue.qsize()))
-
-    def refuse(self, batch):
-        for _, answer in batch:
-            if not answer.done():
-                answer.set_exception(Unavailable("the service has ended"))
+            left = [self.queue.get_nowait() for _ in range(self.queue.qsize())]
+            refuse(left, Unavailable, "the service has ended")
 
     async def serve(self, lane):
         while True:
@@ -146,52 +156,27 @@ class Service(Lanes):
                     if i % 8 == 7:
                         await asyncio.sleep(0)  # a turn of the loop wakes eight handlers, not 32
             except Exception as error:
-                log.error("a batch failed", exc_info=error)  # also if nobody waits for it any more
-                for _, answer in batch:
-                    if not answer.done():
-                        answer.set_exception(error)
+                log.error("a batch failed", exc_info=error)  # once, also if nobody waits any more
+                refuse(batch, Failed, "the model failed", error)
                 if isinstance(error, self.fault):
                     raise  # the service ends
             finally:
                 lane.begun = math.inf
-                self.refuse(batch)  # those that aren't answered, because the lane was cancelled
+                refuse(batch, Unavailable, "the service has ended")  # if the lane was cancelled
 
-class Awaited(Service):
-    """The loop enqueues the batches, and does other things until they're done."""
-
-    fault = agt.DeviceError
-
-    def __init__(self, *args, **options):
-        super().__init__(*args, **options)
-        agt.current_device().patience_us = 50_000  # as long as an await asks the GPU itself
-
-    async def process(self, rows, lane):
-        try:
-            y = self.enqueue(rows, lane)
-        finally:  # also if it failed halfway: the next batch will overwrite the pinned memory
-            await agt.reached(lane.stream)
-        return y.clone()
-
-    async def run(self):
-        try:
-            await super().run()
-        finally:  # whoever is cancelled hasn't waited for its batch
-            for lane in self.lanes:
-                await agt.reached(lane.stream)
 
 class InThreads(Service):
     """A thread for each lane enqueues its batches, and sleeps until they're done."""
 
     def __init__(self, *args, **options):
         super().__init__(*args, **options)
-        alone = {"initializer": torch.set_num_threads, "initargs": (1,)}  # for these threads, too
-        self.pool, self.turn = ThreadPoolExecutor(len(self.lanes), **alone), threading.Lock()
+        self.pool = ThreadPoolExecutor(len(self.lanes))
 
     def waited(self, rows, lane):
         end = torch.cuda.Event(blocking=True)  # without this, waiting keeps a core busy
         try:
             y = self.enqueue(rows, lane)
-        finally:
+        finally:  # also if it failed halfway: the next batch will overwrite the pinned memory
             end.record(lane.stream)
             end.synchronize()
         return y.clone()
@@ -201,15 +186,20 @@ class InThreads(Service):
         asked = loop.run_in_executor(self.pool, self.waited, rows, lane)
         try:
             return await asyncio.shield(asked)
-        finally:
+        except asyncio.CancelledError:  # which stops no thread
             await asyncio.wait([asked])
+            if error := asked.exception():
+                log.error("the last batch failed", exc_info=error)
+            raise
 
 
 class Uncaptured(InThreads):
     """For a model that can't be captured: the lane's thread calls it for each batch."""
 
+    turn = threading.Lock()
+
     def capture(self, x, stream):
-        y = self.model(x)  # once before, so that everything is loaded
+        y = self.model(x)
         torch.cuda.synchronize()
         return None, y
 
@@ -217,13 +207,15 @@ class Uncaptured(InThreads):
         with self.turn:  # a module may keep something between two lines
             return self.model(x)  # of few shapes, as each new one may be compiled anew
 
+
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-SERVICE = Awaited  # or InThreads, or Uncaptured
+SERVICE, MAX_BATCH, LANES = InThreads, 32, 2  # or Uncaptured
 LARGEST, DEADLINE_S, SHUTDOWN_S = 65_536, 2.0, 10.0
+WANTED = f'send {{"x": [...]}} with finite numbers of shape {SHAPE}'  # YOUR words
 
 
 def decoded(body):
@@ -231,10 +223,7 @@ def decoded(body):
     numbers = json.loads(body)["x"]
     if not torch.can_cast(torch.tensor(numbers).dtype, DTYPE):  # nobody wants token 3 for 3.7
         raise ValueError
-    x = torch.tensor(numbers, dtype=DTYPE)
-    if x.shape != SHAPE or not torch.isfinite(x).all():
-        raise ValueError
-    return x
+    return torch.tensor(numbers, dtype=DTYPE)
 
 
 def encoded(y):
@@ -244,7 +233,7 @@ def encoded(y):
 
 @asynccontextmanager
 async def lifespan(app):
-    app.state.service = SERVICE(model, SHAPE, DTYPE)
+    app.state.service = SERVICE(model, SHAPE, DTYPE, MAX_BATCH, LANES)
     gc.collect()
     gc.freeze()  # or else the collector looks through all of PyTorch, for a tenth of a second
     running = asyncio.create_task(app.state.service.run())
@@ -275,8 +264,10 @@ async def answer(request):
                     return problem(413, f"send at most {LARGEST} bytes")
             try:
                 x = decoded(body)
+                if x.shape != SHAPE or not torch.isfinite(x).all():
+                    raise ValueError
             except Exception:  # whatever it stumbles over, the body is to blame
-                return problem(400, f'send {{"x": [...]}} with finite numbers of shape {SHAPE}')
+                return problem(400, WANTED)
             y = await request.app.state.service(x)
     except ClientDisconnect:
         return problem(400, "the client is gone")  # nobody hears this
@@ -284,6 +275,8 @@ async def answer(request):
         return problem(504, f"no answer within {DEADLINE_S} s")
     except Unavailable as error:
         return problem(503, str(error))
+    except Failed as error:
+        return problem(500, str(error))
     return JSONResponse(encoded(y))
 
 

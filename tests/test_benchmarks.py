@@ -77,6 +77,7 @@ def test_the_service_of_the_page_is_measured(cuda: Device) -> None:
     bench = loaded("torch_service")
     ways = [row["way"] for row in bench.all_served(1, 0.2, 1)]
     assert {"idle", "await", "threads", "blocks"} <= set(ways)
+    assert bench.graphs(1).keys() == {(p, n) for p in ("highest", "high") for n in (1, 8, 32)}
     assert bench.lateness(1).keys() >= {"synchronize", "await, trio"}
 
 
@@ -84,7 +85,7 @@ def test_the_service_of_the_page_is_measured(cuda: Device) -> None:
 def test_the_server_of_the_page_is_measured_over_http(cuda: Device) -> None:
     for module in ("torch", "starlette", "uvicorn"):
         pytest.importorskip(module)
-    few = ("--seconds", "0.3", "--rounds", "1", "--ways", "service", "awaits", "pool")
+    few = ("--seconds", "0.3", "--rounds", "1", "--ways", "threads", "one lane", "pool")
     assert python(FOLDER / "over_http.py", *few).stdout.count("per_second") == 6
 
 

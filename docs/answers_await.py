@@ -1,0 +1,31 @@
+"""The service of answers.py, with a loop that waits for the GPU itself."""
+
+import answers
+
+import asyncgpu_tutor as agt
+
+agt.use("cuda")  # or an error, if there's no GPU
+agt.current_device().patience_us = 50_000  # as long as an await asks the GPU itself
+
+
+class Awaited(answers.Service):
+    """The loop enqueues the batches, and does other things until they're done."""
+
+    fault = agt.DeviceError
+
+    async def process(self, rows, lane):
+        try:
+            y = self.enqueue(rows, lane)
+        finally:
+            await agt.reached(lane.stream)
+        return y.clone()
+
+    async def run(self):
+        try:
+            await super().run()
+        finally:  # whoever is cancelled hasn't waited for its batch
+            for lane in self.lanes:
+                await agt.reached(lane.stream)
+
+
+answers.SERVICE, app = Awaited, answers.app

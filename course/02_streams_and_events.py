@@ -176,9 +176,9 @@ unordered, _ = recorded(three_kernels)
 long, short_a, short_b = unordered.find("smooth")
 ends = {"long": long.end, "A": short_a.end, "B": short_b.end}
 named = unordered
-for name, span in (("long", long), ("A", short_a), ("B", short_b)):
-    named = named.with_lane(name, [(span.start, span.end, "")])
-picture = named.plot(title="Three kernels on two streams", lanes=("host", "streams"))
+for name, queue, span in (("long", 1, long), ("A", 1, short_a), ("B", 2, short_b)):
+    named = named.with_lane(f"{name}, on stream {queue}", [(span.start, span.end, "")])
+picture = named.plot(title="Three kernels on two streams", lanes=("host",))
 reveal("02-between", " ".join(sorted(ends, key=ends.get)), picture, **ends)
 
 # %% id=02-between lesson

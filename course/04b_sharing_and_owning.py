@@ -154,7 +154,7 @@ reveal("04b-first", truth, picture, **by_b, **facts)
 # %% id=04b-first told truth="ba tab ab"
 # B has its copy after {ba:.0f} µs in `ba`, {tab:.0f} in `tab`, and {ab:.0f} in `ab`, where it doesn't compute anything and waits for almost the whole program. Two colleagues need the same printout. One of them says she'll fetch it, but she goes to lunch first, and the other one waits. In `ab`, Python submits arm A first. When it gets to the table, nobody has run that yet, so A runs it, on A's own stream and therefore *behind the product*. Then comes B, finds that A is already fetching the table, and waits for A's event. **The reader that is submitted first runs the shared source.**
 #
-# If B is in a hurry, put B first. Or copy the table in front of both, as in the third picture: then B only waits until Python has submitted A. It isn't quite free, because the product begins later. All is done after {all_ab:.0f} µs in `ab`, {all_tab:.0f} in `tab` and {all_ba:.0f} in `ba`.
+# If B is in a hurry, put B first. Or copy the table in front of both, as in the third picture: then B only waits until Python has submitted A. It isn't quite free, because the product begins later, and latest in `ba`, after all of B's calls. All is done after {all_ab:.0f} µs in `ab`, {all_tab:.0f} in `tab` and {all_ba:.0f} in `ba`.
 
 # %% id=first-check tags=asserts
 assert a_first.runs_before("matvec_naive", "h2d")
@@ -233,7 +233,7 @@ doubled = scaled(mine, 2).sync()
 refused(agt.errors.UseAfterMoveError, lambda: agt.d2h(mine))  # nothing is run here
 
 # %% [markdown] id=ownership-table
-# The rule is this: **an array has one owner, and when you pass it to an operation, you give it away.** You gave `mine` to `scaled`. In return you own whatever the operation yields, here `doubled`. The error says where the array went: into `partition()`, which `scaled` calls. And because ownership is checked while you *build*, the error comes from the very line that uses the array once too often, before anything has run. And an operation that owns an array can run only once. After that, it has no array any more to run with.
+# The rule is this: **an array has one owner, and when you pass it to an operation, you give it away.** You gave `mine` to `scaled`. In return you own whatever the operation yields, here `doubled`. The error says where the array went: into `partition()`, which `scaled` calls. And because ownership is checked while you *build*, the error comes from the very line that uses the array once too often, before anything has run. And an operation that owns an array can run only once. After that, it has used up its right to the array.
 #
 # (That's one suspect less for our riddle: `first_try` gives each old array to `step` and takes only the new one back, so it's not our names.)
 
@@ -325,7 +325,7 @@ del owner
 assert still_runs.sync().all()
 
 # %% [markdown] id=lent-order
-# And nothing orders two operations that hold loans, unless you wait for one before you start the other. A shared operation records an event, for others to wait for, but a loan doesn't. If one arm of an `overlap` writes to the array and another one reads it, that's a race:
+# And nothing orders two operations that hold loans, unless they're in one chain, or you wait for one before you start the other. A shared operation records an event, for others to wait for, but a loan doesn't. If one arm of an `overlap` writes to the array and another one reads it, that's a race:
 
 # %% id=lent-race
 with agt.using("sim"):
@@ -398,7 +398,7 @@ for mode, give in passed.items():
 # %% [markdown] id=exercise-lend
 # ### Exercise: give, share, lend or copy?
 #
-# `matrix` (`n` x `n`) and `draft` are yours now. The vector `v` is only there for you to use: its owner goes on working with it, and needs its numbers as they are. All three are on the device. `times(matrix, vector)` is an operation that yields their product, and `twice(array)` one that doubles an array in place, both with the numbers on the host. Write `orders(matrix, v, draft, times, twice)`, which returns five operations:
+# `matrix` (`n` x `n`) and `draft` are yours now. The vector `v` is only there for you to use: its owner goes on working with it, and needs its numbers as they are. All three are on the device. `times(matrix, vector)` is an operation that yields their product, and `twice(array)` one that doubles an array in place. Both yield their numbers on the host. Write `orders(matrix, v, draft, times, twice)`, which returns five operations:
 #
 # | | yields | and the caller |
 # |---|---|---|
@@ -487,6 +487,31 @@ def lives(program):
     return trace.from_first()
 
 
+def nobodys(say):
+    """Say whose arrays these are to which you have no name."""
+    for lane, text in zip(("given away", "shared", "lent"), ("the operation's",) * 2 + ("still lent",)):
+        say(lane, text)
+
+
+def with_memory(cooled):
+    """A recording of twenty steps, with a lane for the memory of the rod's arrays."""
+
+    def program(see, say):
+        def step(src, dst):
+            pair = [x.map(see) if isinstance(x, agt.DeviceOp) else see(x) for x in (src, dst)]
+            return stepper(rod.size)(*pair)
+
+        cooled(rod, step, 20).sync()
+
+    return lives(program)
+
+
+def arrays(trace):
+    """At most how many arrays have memory at the same time."""
+    known = [span for span in trace if span.kind == "range"]
+    return max(sum(other.start <= span.start < other.end for other in known) for span in known)
+
+
 # %% id=lives-run
 def three_ways(see, say):
     given, shared, lent = [
@@ -503,8 +528,7 @@ def three_ways(see, say):
         op.sync()
     agt.work(100, "have run")
     del given, shared, lent, op
-    say("shared", "the operation's")
-    say("lent", "still lent")
+    nobodys(say)
     agt.work(180, "names deleted")
     ops.clear()
     agt.work(140, "ops deleted")
@@ -542,25 +566,6 @@ def step_by_step(x, step, rounds):
 # `first_try` and `step_by_step` each do twenty steps, on a GPU with plenty of memory. At most how many arrays of the rod are there at the same time, in the one and in the other? Type two numbers.
 
 # %% id=04b-peak reveal
-def with_memory(cooled):
-    """A recording of twenty steps, with a lane for the memory of the rod's arrays."""
-
-    def program(see, say):
-        def step(src, dst):
-            pair = [x.map(see) if isinstance(x, agt.DeviceOp) else see(x) for x in (src, dst)]
-            return stepper(rod.size)(*pair)
-
-        cooled(rod, step, 20).sync()
-
-    return lives(program)
-
-
-def arrays(trace):
-    """At most how many arrays have memory at the same time."""
-    known = [span for span in trace if span.kind == "range"]
-    return max(sum(other.start <= span.start < other.end for other in known) for span in known)
-
-
 stairs, single = with_memory(first_try), with_memory(step_by_step)
 titles = [
     f"{name}: at most {arrays(trace)} arrays, {arrays(trace) * rod.nbytes / 1e6:.1f} MB"
@@ -573,7 +578,7 @@ reveal("04b-peak", f"{arrays(stairs)} {arrays(single)}", picture)
 # Above, each step adds an array, and all go back together. Below, each goes back after its last step.
 
 # %% id=04b-peak told truth="21 2"
-# That's one for the upload and one for each step. There's the culprit: **the run itself**. In `step_by_step` a run is over after each step, and takes nothing with it, so two arrays are enough, but Python waits twenty times. `first_try` submits all twenty steps as one run, and never asks how far the device has got. So it can't know which kernels are done, and in this course a run keeps every array that it touches until all of its work is done. CuPy and PyTorch free sooner: the next array on the *same stream* may get the memory at once, because whatever writes to it queues behind the kernel that still reads the old array. The catch is an array that a *second* stream uses: that one they have to be told of, in PyTorch by `record_stream`.
+# That's one for the upload and one for each step. There's the culprit: **the run itself**. In `step_by_step` a run is over after each step, and takes nothing with it, so two arrays are enough, but Python waits twenty times. `first_try` submits all twenty steps as one run, and never asks how far the device has got. So it can't know which kernels are done, and in this course a run keeps every array that it touches until all of its work is done. CuPy and PyTorch free sooner: the next array on the *same stream* may get the memory at once, because whatever writes to it queues behind the kernel that still reads the old array. The catch is an array that a *second* stream uses, too. PyTorch has to be told of that, by `record_stream`, and with CuPy you keep the array until that stream is done.
 #
 # With a hundred million points, `first_try` fills the 141 GB of the simulated H200 in step 352. The cure needs no clever pool: use the same two arrays again and again.
 
@@ -632,7 +637,7 @@ with agt.using(small):
     except agt.errors.OutOfMemoryError:
         print("Not yet: the memory of the small GPU is full.")
 
-yours = with_memory(cooled)
+stairs, yours = with_memory(first_try), with_memory(cooled)
 flat = arrays(yours) < arrays(stairs)
 both = {"first try": stairs, "yours": yours} if flat else {"yours": yours}
 agt.compare_timelines(

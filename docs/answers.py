@@ -49,7 +49,7 @@ class Lanes:
 
     def __init__(self, model, shape, dtype=torch.float32, max_batch=32, lanes=2):
         self.model, self.max_batch = model, max_batch
-        self.sizes = sorted({1, max(1, max_batch // 4), max_batch})  # a small batch is quicker
+        self.sizes = sorted({1, max(1, max_batch // 4), max_batch})
         self.expected = torch.Size(shape), dtype, torch.device("cpu")
         self.lanes = [self.lane() for _ in range(lanes)]
 
@@ -270,7 +270,7 @@ async def answer(request):
                 return problem(400, WANTED)
             y = await request.app.state.service(x)
     except ClientDisconnect:
-        return problem(400, "the client is gone")  # nobody hears this
+        return problem(400, "the client is gone")
     except TimeoutError:
         return problem(504, f"no answer within {DEADLINE_S} s")
     except Unavailable as error:

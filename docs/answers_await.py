@@ -4,7 +4,7 @@ import answers
 
 import asyncgpu_tutor as agt
 
-agt.use("cuda")  # or an error, if there's no GPU
+agt.use("cuda")
 agt.current_device().patience_us = 50_000  # as long as an await asks the GPU itself
 
 

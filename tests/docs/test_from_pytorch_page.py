@@ -196,46 +196,6 @@ def test_a_fault_of_the_gpu_ends_the_page_s_service(kind: str, error: str, cuda:
 
 
 # ---------------------------------------------------------------------- PyTorch for CPUs will do
-def test_a_mode_leaks_over_an_await() -> None:
-    torch = pytest.importorskip("torch")
-
-    async def neighbour() -> bool:
-        return bool(torch.is_inference_mode_enabled())
-
-    async def leaks() -> bool:
-        with torch.inference_mode():
-            return await asyncio.create_task(neighbour())
-
-    assert asyncio.run(leaks())
-
-    async def within(mode: Any, turns: int) -> None:
-        with mode():
-            for _ in range(turns):
-                await asyncio.sleep(0)
-
-    async def overlapping(mode: Any, asked: Callable[[], bool]) -> bool:
-        await asyncio.gather(within(mode, 1), within(mode, 2))
-        return asked()
-
-    with ThreadPoolExecutor(1) as thread:  # whose modes nobody else has
-        for mode, asked in (
-            (torch.no_grad, lambda: not torch.is_grad_enabled()),
-            (torch.inference_mode, torch.is_inference_mode_enabled),  # no gradients either
-        ):
-            assert thread.submit(asyncio.run, overlapping(mode, asked)).result()
-    assert not torch.is_inference_mode_enabled()
-
-
-def test_a_mode_above_an_async_function_does_nothing() -> None:
-    torch = pytest.importorskip("torch")
-
-    @torch.inference_mode()
-    async def handler() -> bool:
-        return bool(torch.is_inference_mode_enabled())
-
-    assert not asyncio.run(handler())
-
-
 @pytest.fixture
 def torch_for_cpus(monkeypatch: pytest.MonkeyPatch) -> Any:
     """PyTorch, whose GPU is its CPU: what is enqueued is done, and a graph calls its model again."""

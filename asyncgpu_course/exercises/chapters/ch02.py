@@ -159,12 +159,10 @@ def _seven(found: Two, _lengths: object) -> float:
 
 
 CHAPTER_02 = (
-    Exercise("02-order-the-race", "Order the race", "in_order",
-             runs(_two, _ordered, [(LONG,)], "")),
+    Exercise("02-order-the-race", "Order the race", "in_order", runs(_two, _ordered, [(LONG,)], "")),
     Exercise("02-minimum-events", "As few waits as possible", "enqueue",
              runs(slow_memory(LOAD_US)(_pieces), _fewest, [(SIX,)], "")),
-    Exercise("02-fork-join", "Fork and join", "fork_join",
-             runs(_fork, _joined, FORKS, "a fork into {}")),
+    Exercise("02-fork-join", "Fork and join", "fork_join", runs(_fork, _joined, FORKS, "a fork into {}")),
     Exercise("02-challenge", "Challenge: seven pieces, two streams", "arrange",
              runs(_pieces, _seven, [(_LENGTHS,)], "")),
 )  # fmt: skip

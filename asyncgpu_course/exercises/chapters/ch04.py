@@ -152,14 +152,12 @@ NUMBERS, SQUARE = "{1} elements", "{1} x {1} numbers"
 
 CHAPTER_04 = (
     Exercise("04-loop", "Mend the loop", "all_scaled", cases(_loop, FACTORS, "the factors {2}")),
-    Exercise("04-baton", "Pass the baton", "residual",
-             cases(_residual, [(1, 1000), (2, 256)], NUMBERS)),
+    Exercise("04-baton", "Pass the baton", "residual", cases(_residual, [(1, 1000), (2, 256)], NUMBERS)),
     Exercise("04-saxpy", "Asynchronous SAXPY", "async_saxpy",
              cases(_saxpy, SAXPYS, "{1} elements and a={2}")),
     Exercise("04-zip-or-overlap", "zip or overlap?", "side_by_side",
              cases(_side_by_side, [(1, 1024), (2, 700)], SQUARE)),
     Exercise("04-diamond", "A diamond", "diamond",
              cases(_diamond, [(1, 1536), (2, 300)], SQUARE), cases(_diamond, [(3, 100)], SQUARE)),
-    Exercise("04-challenge", "Challenge: four filters", "filtered",
-             cases(_filtered, FILTERS, BY)),
+    Exercise("04-challenge", "Challenge: four filters", "filtered", cases(_filtered, FILTERS, BY)),
 )  # fmt: skip

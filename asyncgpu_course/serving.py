@@ -33,6 +33,7 @@ from asyncgpu_tutor.language import Slots
 _RECORDED = Path(__file__).with_name("serving_h200.json")
 _OF_LAYERS = {"gain_1", "qkv", "out", "gain_2", "wide", "narrow"}
 _Row = Mapping[str, Any]
+_Curves = Mapping[str, Sequence[float]]
 _MOST_UNDER_WAY = 2  # steps, since a room has as many
 
 
@@ -353,12 +354,7 @@ def with_seats(trace: agt.Trace, room: SeatRoom) -> agt.Trace:
     return trace
 
 
-def draw_waits(
-    title: str,
-    curves: Mapping[str, Sequence[float]],
-    beside: Mapping[str, Sequence[float]],
-    alt: str,
-) -> None:
+def draw_waits(title: str, curves: _Curves, beside: _Curves, alt: str) -> None:
     """How many people have their first token after how long: curves, and points of a recording beside them.
 
     Curves are, by name, how long each waited, in us; what's `beside` them, by the same names, are 21

@@ -71,10 +71,8 @@ class _Loop(asyncio.BaseEventLoop):
                 time.sleep(min(timeout, _LOOK_S))
             return []
         idle_since = self._idle_since = self._idle_since or time.perf_counter()
-        if (
-            getattr(self, "_default_executor", None) is None
-            and time.perf_counter() - idle_since > _PATIENCE_S
-        ):
+        idle_s = time.perf_counter() - idle_since
+        if idle_s > _PATIENCE_S and getattr(self, "_default_executor", None) is None:
             raise agt.UsageError(
                 "the coroutine waits for something that will never happen: no other task can run, and no "
                 "timer is set. Did a task end too early, or does nobody set the event that it waits for?"

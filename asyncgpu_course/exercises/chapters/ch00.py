@@ -87,8 +87,7 @@ FOUR = [(2_000_000, 1_900_000, 1_800_000, 1_700_000), (1_500_000, 1_700_000, 1_6
 THREE = [(400_000, 1_200_000, 2_000_000)]
 _FEW = [(1000, 1001, 1002, 1003)]
 
-CHAPTER_00 = (
-    Exercise("00-develop", "Make the slow one quick", "develop", runs(_develop, _free, FOUR, ""),
+CHAPTER_00 = (Exercise("00-develop", "Make the slow one quick", "develop", runs(_develop, _free, FOUR, ""),
              runs(no_pauses()(_develop), partial(_right, "develop"), _FEW, "")),
     Exercise("00-challenge", "Challenge: three trips and a job", "everything",
              runs(_everything, _all_done, [*THREE, (3_000_000, 1_000_000, 2_000_000), *THREE], ""),

@@ -229,8 +229,7 @@ ARRAYS = [((1000,), "float32"), ((3, 4), "int32"), ((), "float64"), ((2, 3, 4), 
 OF = "shape {} and dtype {}"
 _WAYS = [(1, 1_000_000, 100.0), (2, 1_000_000, 30.0)]
 
-CHAPTER_03 = (
-    Exercise("03-h2d", "By hand: a copy to the device", "upload", cases(_upload, ARRAYS, OF)),
+CHAPTER_03 = (Exercise("03-h2d", "By hand: a copy to the device", "upload", cases(_upload, ARRAYS, OF)),
     Exercise("03-zeros", "By hand: an array of zeros", "blank", cases(_blank, ARRAYS, OF)),
     Exercise("03-d2h", "By hand: a copy to the host", "download", cases(_download, ARRAYS, OF)),
     Exercise("03-recipe-twice", "Good for any number of runs", "ascending",

@@ -150,8 +150,7 @@ FILTERS = [(1, 1024, [_LARGE, 40, -_LARGE, 1]), (2, 1024, [1, _LARGE, 40, -_LARG
 BY = "filters that multiply the sums of rows by {2} (so it shows which were added first)"
 NUMBERS, SQUARE = "{1} elements", "{1} x {1} numbers"
 
-CHAPTER_04 = (
-    Exercise("04-loop", "Mend the loop", "all_scaled", cases(_loop, FACTORS, "the factors {2}")),
+CHAPTER_04 = (Exercise("04-loop", "Mend the loop", "all_scaled", cases(_loop, FACTORS, "the factors {2}")),
     Exercise("04-baton", "Pass the baton", "residual", cases(_residual, [(1, 1000), (2, 256)], NUMBERS)),
     Exercise("04-saxpy", "Asynchronous SAXPY", "async_saxpy",
              cases(_saxpy, SAXPYS, "{1} elements and a={2}")),

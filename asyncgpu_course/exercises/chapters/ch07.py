@@ -56,7 +56,11 @@ def _chained(
     called = set[Any]()
 
     def noted(stage: Any) -> Any:
-        return lambda *args: (called.add(stage), stage(*args))[1]  # pyright: ignore
+        def its(*args: Any) -> Any:
+            called.add(stage)
+            return stage(*args)
+
+        return its
 
     stages = _gemm, _matvec, _relu
     op = built("chain", answer, expected, x, *weights, *map(noted, stages))

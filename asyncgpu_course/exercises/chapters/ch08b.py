@@ -214,8 +214,7 @@ def _scored(found: tuple[Observed, list[bool]], number: int) -> None:
     in_order("serve", found[0].result, right)
 
 
-CHAPTER_08B = (
-    Exercise("08b-suspects", "The line-up", "accuse", check_accuse),
+CHAPTER_08B = (Exercise("08b-suspects", "The line-up", "accuse", check_accuse),
     Exercise("08b-challenge", "Challenge: a slow server", "serve", check_served,
              runs(served, _scored, [(9,)], "")),
     Exercise("08b-rate", "GB/s of the bus", "rate", ch08.reads("08b-rate", "rate", "GB/s", lambda: [

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import combinations, cycle
 from typing import Any, cast
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import numpy as np
 
@@ -71,7 +71,12 @@ def _arms(number: int, name: str, distinct: int = DISTINCT) -> list[Op]:
 
     def arm(i: int) -> Op:
         read = _read(_source(i % DISTINCT + 1.0, 500, f"{name}{i}"))
-        return lambda context: (x := read(context), {1: None, 3: (x, i)}.get(i % DISTINCT, x))[1]
+
+        def enqueue(context: SmallContext) -> Any:
+            x = read(context)
+            return {1: None, 3: (x, i)}.get(i % DISTINCT, x)
+
+        return enqueue
 
     arms = list(map(arm, range(distinct)))
     return [arms[i % distinct] for i in range(number)]
@@ -82,13 +87,23 @@ def _submit(op: Op, stream: agt.types.Stream) -> Any:
 
 
 def _observed(op: Op, stream: agt.types.Stream) -> Observed:
-    return observe(lambda: (_submit(op, stream), stream.synchronize())[0])
+    def submit_and_wait() -> Any:
+        result = _submit(op, stream)
+        stream.synchronize()
+        return result
+
+    return observe(submit_and_wait)
 
 
 def _twice(op: Op) -> Twice:
     """A run of the operation, and one on another stream in which it is there twice, and that stream."""
     run, other = _observed(op, agt.create_stream()), agt.create_stream()
-    return run, _observed(lambda context: [op(context), op(context)][1], other), other
+
+    def both(context: SmallContext) -> Any:
+        op(context)
+        return op(context)
+
+    return run, _observed(both, other), other
 
 
 def _described(name: str, answer: Any, *args: Callable[[Any], Any]) -> Op:
@@ -143,8 +158,8 @@ def _tuple_of(results: object, number: int, name: str) -> None:
 # ------------------------------------------------------------------ and_then
 def _chained(answer: Any, size: int) -> Twice:
     """A chain of three, run on two streams; and one whose first part yields things that count as False."""
-    first, things, seen = _source(3.0, size, "first"), cycle((None, 0, ())), list[object]()
-    made = list[object]()
+    first, seen = _source(3.0, size, "first"), list[object]()
+    made = Mock(side_effect=cycle((None, 0, ())))
 
     def second(x: agt.DeviceArray) -> Op:
         return _step("second", 2.0, 1.0, x)
@@ -153,10 +168,11 @@ def _chained(answer: Any, size: int) -> Twice:
         seen.append(thing)
         return first
 
-    chain = _described("and_then", answer, lambda _: (made.append(0), next(things))[1], noted)
+    chain = _described("and_then", answer, made, noted)
     for _ in range(3):
         _called(_observed(chain, agt.create_stream()).result)
-    must(len(made) <= 3, f"in three runs, `op` was called {len(made)} times: call it once in each")
+    cause = f"in three runs, `op` was called {made.call_count} times: call it once in each"
+    must(made.call_count <= 3, cause)
     cause = "`op` yielded None, 0 and () in three runs. Those are results like any other, so `f` should be "
     cause += f"called once with each, and it was called with {brief(seen)}"
     must(seen == [None, 0, ()], cause)
@@ -351,9 +367,12 @@ def _forked(answer: Any, number: int, again: str) -> tuple[Observed, Observed]:
     with agt.using(policy=one):
         run = _observed(enqueue, agt.create_stream())
     with agt.using(policy=two):
-        # The work comes first so that no span has the number that the same one had before.
-        other = agt.create_stream()
-        return run, _observed(lambda context: (agt.work(1, "again"), enqueue(context))[1], other)
+
+        def once_more(context: SmallContext) -> Any:
+            agt.work(1, "again")  # so that no span has the number that the same one had before
+            return enqueue(context)
+
+        return run, _observed(once_more, agt.create_stream())
 
 
 def _overlapped(found: tuple[Observed, Observed], number: int, again: str) -> float:

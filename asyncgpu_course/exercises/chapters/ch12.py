@@ -25,13 +25,7 @@ _MOST = 400  # polls
 
 
 def _out(
-    name: str,
-    mine: Any,
-    kernel: str,
-    *arrays: Any,
-    on: str = "",
-    grid: int = 1,
-    block: int = 1,
+    name: str, mine: Any, kernel: str, *arrays: Any, on: str = "", grid: int = 1, block: int = 1
 ) -> CheckedArray:
     """Numbers that a kernel of the folder `cuda` leaves in its last array, with the answer before it."""
     files = f"12_{on or 'given'}", f"12_{kernel}"

@@ -122,7 +122,6 @@ WORDS = [(1, 0, ""), (40, 0, ", where the largest score changes on the way"),
          (33, 8, ", each of which counts for more than those before it"),
          (90, LITTLE, ", each of which counts for a little more than those before it"),
          (70, -3, ", of which the first counts for most")]  # fmt: skip
-CHAPTER_14B = (
-    Exercise("14b-mix", "Correct it, and go on", "FLASH", cases(_flash, WORDS, "{0:word}{2}")),
+CHAPTER_14B = (Exercise("14b-mix", "Correct it, and go on", "FLASH", cases(_flash, WORDS, "{0:word}{2}")),
     Exercise("14b-queue", "Will anything come?", "QUEUE", check_queue, in_late_memory(_fills, 6, "chain", 3)),
 )  # fmt: skip

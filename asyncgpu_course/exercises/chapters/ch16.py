@@ -139,8 +139,8 @@ async def _weights_there(there: Any, _gpus: int, number: int) -> Any:
     return there, [await gpu.put(W, "w") for gpu in there], BATCHES[:number], layer
 
 
-def _dealt(name: str, run: Observed, gpus: int, number: int) -> None:
-    """All batches are done, in order, about as many on each GPU."""
+def _dealt(name: str, run: Observed, gpus: int, number: int) -> tuple[int, int]:
+    """All batches are done, in order, about as many on each GPU; bytes sent, and how many are enough."""
     right = [x @ W for x in BATCHES[:number]]
     found = results.listed(name, run.result, number)
     ends = [np.shape(y) == (8, 48) and np.allclose(y, right[-1], atol=1e-3) for y in found]
@@ -152,24 +152,19 @@ def _dealt(name: str, run: Observed, gpus: int, number: int) -> None:
     cause = f"the GPUs ran {ran} of the {number} batches, and each should have about as many as the others"
     must(max(ran) - min(ran) <= 1, cause)
 
-
-def _sent(run: Observed, gpus: int, number: int) -> tuple[int, int]:
-    """Bytes that were sent, and how many are enough."""
     return _sum(run.trace, "sent"), gpus * W.nbytes + number * BATCHES[0].nbytes
 
 
 def _sent_once(run: Observed, gpus: int, number: int) -> None:
     """The weights go to each GPU once, and each batch to one of them."""
-    _dealt("score_all", run, gpus, number)
-    sent, enough = _sent(run, gpus, number)
+    sent, enough = _dealt("score_all", run, gpus, number)
     cause = f"{sent:,} bytes were sent, and {enough:,} are enough: `put` the weights ({W.nbytes:,}) on each "
     must(sent <= enough, cause + "GPU once, and let each recipe refer to nothing but its own batch")
 
 
 def _at_once(run: Observed, gpus: int, number: int) -> float:
     """All GPUs are at work at the same time, and it is quick."""
-    _dealt("spread", run, gpus, number)
-    sent, enough = _sent(run, gpus, number)
+    sent, enough = _dealt("spread", run, gpus, number)
     why = "Every call has its millisecond. Have them all under way before you await the first"
     if sent > enough:
         why = f"{sent:,} bytes were sent, and {enough:,} are enough: let each recipe refer to its own batches"

@@ -108,11 +108,11 @@ reveal(
 # %% id=20-shared told truth=two
 # {faster:.1f} times. Look at the second picture, which is the heart of this page. An SM of the H200 can do 128 multiply-adds in a clock, four warps' worth: that's the dashed line. A coloured mark says how many clocks a *memory* needs to serve the same four warps. (The axis is logarithmic, so look at where a line ends and not at how long it is.) Right of the dashed line, the arithmetic has to wait for that memory. The black mark is what the H200 took for everything together.
 #
-# A load of global memory first asks L1, the SM's own cache, which looks up one *line* of 128 bytes in a clock. So the picture counts lines and not sectors: for a product each, four warps of `naive` touch 4 x 33, and four of `coalesced` 4 x 2. That's why two letters saved more than the sectors say. And look at `naive`: 132 clocks were counted, and 135 measured.
+# A load of global memory first asks L1, the SM's own cache, which looks up one *line* of 128 bytes in a clock. So the picture counts lines and not sectors: for a product each, four warps of `naive` touch 4 x 33, and four of `coalesced` 4 x 2. That's why two letters saved more than the sectors say. And look at `naive`: 132 clocks were counted, and 135 measured. (With `coalesced` it's 8 and 11.3. What's more is waiting, and there's more about that at the end.)
 #
 # We've pushed global memory back, but the inner loop of `shared` reads two numbers from shared memory for each multiply-add, and shared memory serves one warp's read in a clock. That makes eight, and a little more, since the tiles have to be filled, too. We've traded one queue for another.
 #
-# (All of it is counted in the kernel as it's written, and nvcc does better where it can. Here it fetches four neighbours of `tile_a` with one read, so 1.25 reads are left for each product. That's why less was measured than counted.)
+# (All of it is counted in the kernel as it's written, and nvcc does better where it can. Here it fetches four neighbours of `tile_a` with one read, which takes two clocks. That leaves six clocks instead of eight, and the rest up to 7.5 is waiting.)
 
 # %% id=shared-check tags=asserts
 assert asked == 32
@@ -205,7 +205,7 @@ stairs("naive", "coalesced", "shared", "own")
 # of_b[i] = tile_b[k][col + i];   // col = me % 16 * 8
 # ```
 #
-# It hides a trap. Shared memory consists of 32 **banks**, and number `w` lies in bank `w % 32`. In one pass, each bank gives out one number, to as many threads as want that same number. If a warp wants two *different* numbers from one bank, it takes two passes.
+# It hides a trap. Shared memory consists of 32 **banks**, and number `w` lies in bank `w % 32`. In one pass, each bank gives out one number, to as many threads as want that same number. (Profilers call a pass a *wavefront*.) If a warp wants two *different* numbers from one bank, it takes two passes.
 
 # %% id=20-passes guess
 # `i` and `k` are the same for all threads of a warp. How many passes does its read of `tile_b` take? Type a number.
@@ -226,7 +226,7 @@ reveal(
 # %% id=20-passes told truth=4
 # The warp wants sixteen different columns, each eight further on than the last. These fall into the banks 0, 8, 16 and 24, four into each, so the read takes four passes. The read of `tile_a` takes two, and the microscope counts {each:.1f} extra passes for each access on average. That's a **bank conflict**. (In yours, both reads took two.) With half as many reads for each product, the H200 should be much faster than with yours, and it's faster by {more:.0f} %.
 #
-# (nvcc has helped both kernels. Its listings show that it reads four neighbours with one instruction, 32 times in a step of `registers` where the source has 128 reads. So again, less was measured than counted.)
+# (nvcc has helped both kernels. Its listings show that it reads four neighbours with one instruction wherever it finds them, 32 times in a step of `registers` where the source has 128 reads. With these, shared memory needs 1.5 clocks for yours, and 1.25 for `registers`, whose reads of `tile_b` still collide. So again less was measured than counted, and the two are close.)
 
 # %% id=passes-check tags=asserts
 assert passes == 4
@@ -276,14 +276,14 @@ check("20-turn", turn)
 # %% [markdown] id=wide-text
 # ## Four at a time
 #
-# The last rung of this page needs no new idea, just a wider spoon. `wide` doesn't leave it to nvcc to find neighbours, but fetches, reads and writes four numbers with one instruction, as a `float4`. Those four have to be neighbours in memory, but a thread's four numbers of `a` lie in a column. So `wide` turns the tile of `a` on its way into shared memory. Here's its loop. A step takes `DEEP` = 8 columns of `a`, a thread owns `OWN` = 8 rows and columns, and `four(x)` is the `float4` that begins at `x`. Of each tile, a thread fetches four numbers: of `a` those from (`row_a`, `at_a`) on, and of `b` those from (`at_b`, `col_b`) on, where the pointers `a` and `b` stand already. (`__align__(16)` makes a `float4` possible there, and `#pragma unroll` has the loop written out.)
+# The last rung of this page has a wider spoon. `wide` doesn't leave it to nvcc to find neighbours, but fetches, reads and writes four numbers with one instruction, as a `float4`. Those four have to be neighbours in memory, but a thread's four numbers of `a` lie in a column. So `wide` turns the tile of `a` on its way into shared memory. Here's most of it. A step takes `DEEP` = 8 columns of `a`, a thread owns `OWN` = 8 rows and columns, and `four(x)` is the `float4` that begins at `x`. (`__align__(16)` makes a `float4` possible there, and `#pragma unroll` has the loop written out.)
 
 # %% id=wide-source
 source = rung("wide").source
-print(source[source.index("    for (int t") : source.rindex("    for (int i")])
+print(source[source.index("    int me") : source.rindex("    for (int i")])
 
 # %% id=wide-climb
-wide = climb("wide")
+eight, wide = climb("registers"), climb("wide")
 for report in (eight, wide):
     n = report.counts
     asked, took = n.shared_requests, n.shared_wavefronts
@@ -293,17 +293,14 @@ stairs("naive", "coalesced", "shared", "own", "registers", "wide")
 needs(tiled, eight, wide)
 
 # %% [markdown] id=wide-after
-# That's nearly four times fewer accesses, but only a little more than two times fewer passes. A pass brings a number from each of the 32 banks at most, and 32 threads want 128 numbers. So a quarter of the warp has its turn in each pass, and a read of `float4`s takes four. There are two exceptions. If neighbours want the same `float4`, as they do in `a`, two quarters go together, and two passes are enough. In `b`, a quarter's eight `float4`s begin eight numbers apart, so they crowd into half of the banks, and the read takes eight. (An H200 takes as many clocks: we measured them with `clock64`.)
+# That's nearly four times fewer accesses, but only a little more than two times fewer passes. A pass brings a number from each of the 32 banks at most, and 32 threads want 128 numbers. So a quarter of the warp has its turn in each pass, and a read of `float4`s takes four. There are two exceptions. If neighbours want the same `float4`, as they do in `a`, two quarters go together, and two passes are enough. In `b`, threads that want the same are sixteen apart, which doesn't help. And a quarter's eight `float4`s begin eight numbers apart, so they crowd into half of the banks, and the read takes eight. (An H200 takes as many clocks: we measured them with `clock64`.)
 #
 # At 1.34, shared memory is still right of the line, and the arithmetic could be busy three quarters of the time. It's busy for about half: the kernel has 71 % of cuBLAS's speed. What else is missing, from 1.3 to 1.9, is *time in which nobody does anything*, because everybody waits. Both are what the upper rungs are about.
 
 # %% id=wide-check tags=asserts
 assert 0.65 < share("wide") < 0.75
-# Passes of a warp in a step of `wide`: it reads a and b, and stores b and a.
-in_turn = 16 * 2 + 16 * 8 + 4 + 4 * 2
-at_once = 8 * 64 / 4  # its multiply-adds: an SM does those of four warps in a clock
-assert wide.counts.shared_wavefronts == in_turn * wide.counts.warps * 256 // 8
-assert (round(in_turn / at_once, 2), round(at_once / in_turn, 2)) == (1.34, 0.74)
+clocks = wide.counts.shared_wavefronts / (wide.flops / 2 / 128)
+assert (round(clocks, 2), round(1 / clocks, 2)) == (1.34, 0.74)
 assert round(eight.counts.shared_requests / wide.counts.shared_requests, 1) == 3.7
 assert round(eight.counts.shared_wavefronts / wide.counts.shared_wavefronts, 1) == 2.3
 assert 0.5 < 2 * 4096**3 / ms("wide") / 1e9 / 67 < 0.55
@@ -314,7 +311,7 @@ assert 0.5 < 2 * 4096**3 / ms("wide") / 1e9 / 67 < 0.55
 # - Count before you time. Sectors and lines for each load, reads of shared memory for each product, and passes for each read tell you what holds a kernel up, and the next change has to be about that.
 # - The same cure works on each floor: whatever is expensive to fetch gets fetched once, kept one floor nearer, and used as often as there's room for it. Tiles live in shared memory, sums and fragments in registers.
 # - Threads that are neighbours should read numbers that are neighbours. In global memory that saves sectors and lines, and in shared memory it saves passes.
-# - If a column of a tile falls into one bank, pad its rows by a number. (By four if they're read as `float4`, which has to begin at a multiple of 16 bytes.)
+# - If a column of a tile falls into one bank, as in `turn`, pad its rows by a number. (By four if they're read as `float4`, which has to begin at a multiple of 16 bytes.)
 #
 # If a word is new, look in the [glossary](../docs/glossary.md). **Next:** shared memory is a third too slow still, somebody waits, and more than a quarter of the speed is missing. [20b_the_upper_rungs](20b_the_upper_rungs.ipynb) finds it.
 

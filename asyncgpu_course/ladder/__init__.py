@@ -204,7 +204,7 @@ def needs(*reports: Any) -> None:
     axes.set_yticks([k + 0.25 for k in range(len(reports))], [it.name for it in reports])
     axes.set(xscale="log", xlim=(0.01, 500))
     axes.set_xlabel(
-        "clocks of an SM, for one clock of arithmetic (dashed); each mark is ten times the last"
+        "clocks of an SM, for one clock of arithmetic (dashed); each tick is ten times the last"
     )
     axes.set_xticks([0.01, 0.1, 1, 10, 100], ["0.01", "0.1", "1", "10", "100"])
     axes.minorticks_off()

@@ -229,6 +229,16 @@ extern "C" __global__ void rows(int n, const float* x, float* y)
 # + }
 
 
+# %% id=20b-attend cause="keep only the largest score, the sum and `out`"
+# - float largest = -INFINITY, sum = 0.0f, out = 0.0f;
+# + float largest = -INFINITY, sum = 0.0f, out = 0.0f, kept[1024], values[1024];
+# - out = out * shrink + weight * v[j * 32 + lane];
+# + kept[j] = score, values[j] = v[j * 32 + lane];
+# - y[blockIdx.x * 32 + lane] = out / sum;
+# + for (int j = 0; j < n; j++) out += expf(kept[j] - largest) * values[j];
+# + y[blockIdx.x * 32 + lane] = out / sum;
+
+
 # %% id=20b-ahead cause="when those of step 0 are multiplied already: ask first"
 # - if (t + 16 < n) {
 # -     next_a = a[row * n + t + 16 + x];

@@ -274,3 +274,14 @@ extern "C" __global__ void meanwhile(const float* x, float* y)
 # %% id=21b-meanwhile cause="who brings writes each packet there, and who takes reads it"
 # - y[me] = mine + shared[63 - me];
 # + y[me] = mine + x[63 - me];
+
+
+# %% id=21b-handover cause="warp 0 waits at `empty[1]` before it uses a place"
+# - empty[k % 2].wait_parity(1 - k / 2 % 2);
+# + for (int i = 0; i < 2 - k % 2 * 2; i++) empty[i].wait_parity(1 - k / 2 % 2);  // in pairs
+
+
+# %% id=21b-handover cause="warp 1 waits at `full[1]` before it uses a place"
+#   float sum = 0.0f;
+#   for (int k = 0; k < turns; k++) {
+# + if (k + 1 < turns) full[(k + 1) % 2].wait_parity((k + 1) / 2 % 2);

@@ -44,6 +44,7 @@ class Watched:
     steps: list[AccessSite] = field(default_factory=list[AccessSite])
     most: int = 80
     left_out: int = 0  # how many more there were
+    own_bytes: int = 0  # of memory that each thread has for itself, for arrays
     # What ended it, if that was a fault of the kernel, and where that was.
     fault: Exception | None = None
     site: FaultSite | None = None
@@ -84,6 +85,7 @@ class Watched:
     def run(self, args: Sequence[Any], shared_mem: int = 0) -> None:
         """Run the launch on these arguments, and note what its threads do."""
         program = compile_source(self.source)
+        self.own_bytes = program.kernel(self.kernel).code.local_bytes
         limits = InterpreterLimits(watcher=self._note)
         launch = self.kernel, self.grid, self.block, args
         try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -60,6 +62,30 @@ def check_handover(mine: Any, _model: Any) -> None:
     most = int(np.cumsum(filled).max()) // 32
     cause = f"warp 0 is never more than {count(most, 'packet')} ahead of warp 1, and two places "
     must(most > 1, cause + "are room for two: wait only for the place that the next one goes to")
+    _waits_for_that_place([s for s in run.steps if s.array not in given], run.sizes)
+
+
+def _waits_for_that_place(steps: Sequence[Any], sizes: Mapping[str, int]) -> None:
+    """Who waits before it uses a place waits where others arrive who have used that one."""
+    last = dict[int, tuple[str, int]]()  # the place that a thread has used
+    used = defaultdict[tuple[str, int], set[tuple[str, int]]](
+        set
+    )  # before somebody arrived at a barrier
+    passed = defaultdict[int, list[tuple[str, int]]](list)  # barriers, since it used a place
+    found = list[tuple[int, tuple[str, int], tuple[str, int], int]]()
+    for step in steps:
+        who, first = int(step.threads.min()), int(step.elements.min())
+        if sizes[step.array] != _WORD:
+            last[who] = step.array, first // 32
+            found += [(who, barrier, last[who], step.line) for barrier in passed.pop(who, [])]
+        elif not step.write:
+            passed[who].append((step.array, first))
+        elif who in last:
+            used[step.array, first].add(last[who])
+    for who, (name, number), place, line in found:
+        cause = f"warp {who // 32} waits at `{name}[{number}]` before it uses a place (line {line} of the "
+        cause += "kernel) that this barrier isn't about: wait only for the place that comes next"
+        must(place in used[name, number] or not used[name, number], cause)
 
 
 def _passes_through(counts: Any, packets: int, least: int) -> None:

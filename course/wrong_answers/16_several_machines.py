@@ -314,12 +314,9 @@ async def spread(gpus, there, batches, layer):
     return await asyncio.gather(*[send(k, x) for k, x in zip(range(len(gpus)), batches)])
 
 
-# %% id=16-challenge cause="with batch 1, element"
-async def spread(gpus, there, batches, layer):
-    def send(k, x):
-        return gpus[k](there[k].op().and_then(lambda w: layer(x, w)))
-
-    return await asyncio.gather(*[send(k, x) for k in range(len(gpus)) for x in batches[k :: len(gpus)]])
+# %% id=16-challenge of=above cause="with batch 1, element"
+# - return await asyncio.gather(*[send(k, x) for k, x in zip(range(len(gpus)), batches)])
+# + return await asyncio.gather(*[send(k, x) for k in range(len(gpus)) for x in batches[k :: len(gpus)]])
 
 
 # %% id=16-challenge cause="`sgemm_naive` ran 48 times, and should run 24 times"

@@ -550,7 +550,7 @@ def begin(op, next_stream):
 # %% [markdown] id=summit
 # ## Your machine
 #
-# It's time. Here are the four jobs from the top of the page, with hunts half as long: once with the library, and once on the machine that you've written. (Yours begins all four before it awaits the first, so it needs no `gather`. The library's `async_on`, on which it builds, marks its end with an event, and so does your `begin`.) A coin decides which is A.
+# It's time. Here are the four jobs from the top of the page, with hunts half as long: once with the library, and once on the machine that you've written. (Yours submits with the library's `async_on`, which marks the end of each job with an event. Then your `begin` marks it once more.) A coin decides which is A.
 
 
 # %% id=summit-run
@@ -593,7 +593,7 @@ def seam(trace):
 # %% id=10-which reveal
 us = [trace.metrics().makespan for trace in (mine, theirs)]
 picture = agt.compare_timelines(
-    [seam(mine), seam(theirs)], ["yours, where one job follows another", "the library's"]
+    [seam(mine), seam(theirs)], ["yours: some µs between two jobs", "the library's"]
 )
 reveal("10-which", "AB"[pair.index(mine)], picture, yours=us[0], theirs=us[1])
 
@@ -960,7 +960,7 @@ steps = [
 reveal("10-again", steps[1], first=steps[0])
 
 # %% id=10-again told truth=2000
-# In `first` they've taken {first}. There's only one array, and each hunt goes on from where it finds them.
+# In `first` they've taken {first}. There's only one array, and each hunt goes on from where it finds them. (On two streams they'd race, and the event of `shared` wouldn't help: it makes readers wait for the writer.)
 
 # %% [markdown] id=order-text
 # ## Encore: two jobs, two awaits
@@ -1085,9 +1085,8 @@ class ListStream:
         self.todo.append(lambda: event.reached)
 
     def step(self):
-        if (
-            self.todo and self.todo[0]() is not False
-        ):  # False: an event that hasn't come
+        # False: an event that hasn't come
+        if self.todo and self.todo[0]() is not False:
             self.todo.pop(0)
 
 

@@ -132,7 +132,7 @@ queued.plot(
 )
 
 # %% [markdown] id=within-read
-# Python's last call returns after 61 of 173 µs, soon after the kernel has begun. By then even the copy back is in the queue. (The first two operations take two boxes each in the host's lane, because they need memory.)
+# By 61 of 173 µs, soon after the kernel has begun, Python has made all its calls but the one that waits. Even the copy back is in the queue then. (The first two operations take two boxes each in the host's lane, because they need memory.)
 #
 # **On one stream, each piece of work starts only when the one before it has ended.** (The gaps between some of them are the device's own: it takes a few µs to get from a copy to a kernel, or back.) `there` is a handle, too, and after the wait, `there.numpy()` is the array.
 
@@ -235,7 +235,7 @@ if device.simulated:
     assert twin.overlap_between("smooth", "d2h") > 20
 
 # %% [markdown] id=race-read
-# Now imagine that the copy had read `y`. It takes one row after the other, and when it comes to a row, the kernel has got to some reading there. Left of it the copy finds new numbers, and right of it whatever was in `y` before. The folded cell works that out from the two bars, as if all threads kept the same pace, which real ones don't quite.
+# Now imagine that the copy had read `y`. It takes one row after the other, and when it comes to a row, the kernel has got to some reading there. Left of it the copy finds new numbers, and right of it whatever was in `y` before. The folded cell has a function that works this out from the two bars, as if all threads kept the same pace, which real ones don't quite.
 
 # %% id=torn tags=helpers
 def columns_done(trace):
@@ -303,7 +303,8 @@ reveal("02-race", ["none", "third", "two", "all"][round(3 * wrong)])
 
 # %% id=race-torn
 today = agt.pin((np.cos(3 * wave) + rng.normal(0, 0.3, (rows, n))).astype(np.float32))
-draw_torn(twin, after, smoothed(today))
+yesterday = after  # what `y` held when the copy ran
+draw_torn(twin, yesterday, smoothed(today))
 
 # %% id=race-torn-check tags=asserts
 assert wrong == 0
@@ -317,7 +318,7 @@ if device.simulated:
 # The simulated device keeps a record of what is ordered before what. So it notices a race and refuses to run it, every time:
 
 # %% id=race-run
-def write_and_read():
+def write_and_read():  # on a device that has streams of its own
     one, two = agt.create_stream(), agt.create_stream()
     x = agt.h2d(readings[:64, :64], "x").sync()
     y = agt.zeros(x.shape, name="y").sync()
@@ -370,11 +371,11 @@ def passed(trace, record):
 
 
 def with_marks(trace, *names):
-    """The same trace, with a lane for each mark: what its `done` would have answered."""
+    """The same trace, with a lane for each mark: from when on its `done` answers True."""
     end = max(span.end for span in trace)
     for name, record in zip(names, trace.find("record"), strict=True):
         then = passed(trace, record)
-        trace = trace.with_lane(f"{name}.done", [(record.start, then, "False"), (then, end, "True")])
+        trace = trace.with_lane(f"{name}.done", [(then, end, "True")])
     return trace
 
 # %% id=event-run
@@ -400,7 +401,7 @@ agt.compare_timelines(
 )
 
 # %% [markdown] id=event-read
-# Above, Python waits, and only then asks for the copy. Below, only the stream does: by 45 µs, Python has made all its calls, and could go on to something else. (The lane `mark.done` shows what it would answer.)
+# Above, Python waits, and only then asks for the copy. Below, only the stream does: by 45 µs, Python has made all its calls, and could go on to something else. (The lane `mark.done` begins where it answers True.)
 #
 # The arrow is the event, and it will be there in every run. You can ask a trace about any two of its bars: `ordered.happens_before(this, that)` tells you what was *guaranteed*, whatever happened this time. So that's how you get the order back, and only where you want it.
 
@@ -503,7 +504,7 @@ picture = agt.compare_timelines(marked, titles, lanes=("streams",))
 reveal("02-early", " ".join(races), picture)
 
 # %% id=02-early lesson
-# Only in c does an arrow lead from the first kernel to the copy. In the others, the copy begins while the kernel is at work.
+# Only in c does an arrow lead from the first kernel to the copy. In the others, the copy begins while the kernel is at work. The lowest lane begins where the mark is passed.
 
 # %% id=02-early told truth="a b d"
 # In `a` there was nothing ahead of the mark, so it was passed at once. In `b` the wait came too late: it holds back only what is put on the stream behind it. In `d` the mark stands in the wrong queue, and says nothing about stream one. Only `c` is in order. The mark covers the first kernel, the copy waits for that, and the second kernel writes another array.
@@ -844,7 +845,7 @@ reveal("02-bound", len(ahead), up=up, asked=asked)
 # %% id=02-bound told truth=12
 # Three for each stream: the copy in comes before the kernel, the kernel before the copy back, and so the first before the last. Orders add up. Nothing puts two streams in order.
 #
-# But weren't the uploads bound to take turns? It's true that only one upload at a time fits on the road in. But that doesn't tell you which of two goes first. The first stream's upload ended at {up:.0f} µs, and Python asked for the second's at {asked:.0f}. Had Python been quicker, both would have stood there at once. Only *order* says who's first, and that comes from a stream or an event. So 54 of the 66 just happened, and that's fine, because no two streams use the same array.
+# But weren't the uploads bound to take turns? It's true that only one upload at a time fits on the road in. But that doesn't tell you which of two goes first. The first stream's upload ended at {up:.0f} µs, and Python asked for the second's at {asked:.0f}. (The picture leaves Python's calls out.) Had Python been quicker, both would have stood there at once. Only *order* says who's first, and that comes from a stream or an event. So 54 of the 66 just happened, and that's fine, because no two streams use the same array.
 
 # %% id=bound-check tags=asserts
 assert len(quick) * (len(quick) - 1) / 2 == 66

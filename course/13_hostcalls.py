@@ -9,7 +9,7 @@
 #
 # | | |
 # |---|---|
-# | Time | 65 minutes. On other days, an hour for the challenge, and 45 minutes for the encores behind it |
+# | Time | 70 minutes. On other days, an hour for the challenge, and 45 minutes for the encores behind it |
 # | You need | [06_await](06_await.ipynb) and, from [11_the_gpu_decides](11_the_gpu_decides.ipynb), what CUDA promises. You don't need a GPU |
 # | Device | the first cell of code says which one is in use |
 
@@ -113,7 +113,7 @@ assert host.tobytes() == b"QUIET PLEASE, THIS IS A LIBRARY. "
 assert not [span for span in no_copies if span.kind in ("h2d", "d2h")]
 
 # %% [markdown] id=mapped-read
-# `agt.mapped(host)` is a device array that *is* the host's array, so there is nothing to copy. But each read crosses the bus and comes back, which takes about a microsecond on an H200. That's fine for a mailbox. (Our model charges such a read as one of the GPU's own memory, so a long loop over mapped memory looks too cheap here.)
+# `agt.mapped(host)` is a device array that *is* the host's array, so there is nothing to copy. But a read that you wait for crosses the bus and comes back, which takes about a microsecond on an H200. That's fine for a mailbox. (Our model charges such a read as one of the GPU's own memory, so a long loop over mapped memory looks too cheap here.)
 #
 # Now the kernel writes a letter and **waits for the answer**, while it runs. American mailboxes have a small red flag on the side, and when it's up, there's a letter inside. So has ours:
 #
@@ -358,7 +358,7 @@ assert all(1 <= number <= 6 for number in rolled)
 # %% [markdown] id=first-call-read
 # - The function gets the three numbers as `call.a`, `call.b` and `call.c`, and the packet's bytes, `call.data`.
 # - `hostcall` puts what it returns into `answer`, or is false if there's no answer. The function may also be a coroutine function.
-# - `office.run` awaits the kernel, and raises what your function raised. While Python blocks in a `sync`, nobody answers. And while the office is open, a core of the CPU does little else than look at flags.
+# - `office.run` awaits the kernel, and raises what your function raised. It's the event loop that looks at the flags, between your other coroutines. So while Python blocks in a `sync`, nobody answers, and while the office is open, a core of the CPU does little else.
 #
 # The header lists services that are built in, such as `HOSTCALL_TIME` and `HOSTCALL_READ`.
 
@@ -545,7 +545,7 @@ if device.simulated:
 # %% [markdown] id=final-read
 # ## What does a call cost?
 #
-# Look at a dotted stretch of four blocks. It takes 7 to 8 µs: the question crosses the bus, Python looks, which is the mark at its end, and the answer comes back. Four calls at once take hardly longer than two, because one look finds all that wait. So **count the rounds, and not the calls**. The twelve calls were four rounds, or 30 µs. The two solid stretches of 16 and 14 µs are the shouting: there one thread of each block changes 256 characters, one after another.
+# Look at a dotted stretch of four blocks. It takes 7 to 8 µs: the question crosses the bus, Python looks, which is the mark at its end, and the answer comes back. Four calls at once take hardly longer than two, because one look finds all that wait. So in our model, **count the rounds, and not the calls**. The twelve calls were four rounds, or 30 µs. The two solid stretches of 16 and 14 µs are the shouting: there one thread of each block changes 256 characters, one after another.
 #
 # (The 7 to 8 µs are those of the barest call that we could write for an H200. A file, and what your Python functions do, cost nothing here. On a GPU they do, as you'll see below.)
 
@@ -580,43 +580,21 @@ assert next(n for n in range(1, 9) if opening + n * piece[1] < n * piece[0]) == 
 waited = [span.duration for span in h200[0] if span.kind == "wait"]
 both = [span.duration + us for span, us in zip(h200[0].find("launch shout"), waited)]
 assert round(float(np.median(both))) == 14
+assert round(h200[1].find("launch pipeline")[0].start - min(s.start for s in h200[1]), -1) == 130
 
 # %% [markdown] id=h200-read
 # That's nearly a draw: 449 µs with calls, and 494 without. But most of it is paid for each piece, and some only once:
 #
 # | on the H200 | with calls | with launches |
 # |---|---|---|
-# | once, to open the office | 160 µs | |
+# | once, to open the office and launch | 160 µs | |
 # | for each piece of the file | 48 µs | 82 µs |
 #
 # So calls win from the fifth piece on (160 / 34 is 4.7), and a long file takes less than 60 % of the time.
 #
-# The kernel stayed for 289 µs, and not for the model's 63. We know two causes. Each block changes its letters in the host's memory, over the bus. And Python looks once for all, but then it serves one call after another. So the more call, the longer each waits. Here's that cause alone, with a small function and no files: blocks that call again and again, on two machines with an H200 each.
-
-# %% id=waits-picture tags=helpers
-measured = {  # µs, on the two machines; see benchmarks/README.md
-    "1 block calls": (9.2, 12.7),
-    "8 blocks call": (8 * 4.3, 8 * 5.6),
-    "132 blocks call": (132 * 1.7, 132 * 3.4),
-    "the kernel ends, and we launch again": (13.8, 14.2),
-}
-figure, axes = plt.subplots(figsize=(7, 2.2))
-for place, (name, times) in enumerate(measured.items()):
-    for shift, time in zip((-0.18, 0.18), times):
-        axes.barh(place + shift, time, 0.32, color="#999999" if "launch" in name else "#e69f00")
-        axes.text(time + 4, place + shift, f"{time:.0f}", va="center", fontsize=8)
-axes.set_yticks(range(len(measured)), measured)
-axes.set_xlabel("until a block can go on (µs): machine 1, and below it machine 2")
-axes.invert_yaxis()
-axes.spines[["top", "right"]].set_visible(False)
-told = [f"{name}: {one:.0f} and {other:.0f} µs" for name, (one, other) in measured.items()]
-shown(figure, f"Bars: how long until a block can go on, on two machines with an H200. {'; '.join(told)}. "
-      "The bars of 132 blocks dwarf all others. The grey pair at the bottom, a new launch, is little longer "
-      "than the pair of a single call at the top.")  # fmt: skip
+# The kernel stayed for 289 µs, and not for the model's 63. We know two causes. Each block changes its letters in the host's memory, over the bus. And Python looks once for all, but then it serves one call after another: with a small function and no files, a single caller waits for 9 µs, and eight wait for 34. So on a GPU, count the rounds and the calls. (The encore "a crowd" has more of this.)
 
 # %% [markdown] id=when-it-pays
-# (That 132 calls take 449 µs, as our file did, is chance.) The 14 µs are Python's launch of a tiny kernel and its wait, and nothing else. The other 68 of a piece's 82 are memory, copies, reading and writing.
-#
 # So when does a call pay? **Ending a kernel stops all its blocks, and a call stops only its caller.** Say four blocks work for 60 µs, and each needs a price, at a moment of its own: after 12, 24, 36 and 48 µs. Here it is both ways, with blocks that watch the clock instead of working:
 
 # %% id=pays-picture tags=helpers
@@ -707,10 +685,10 @@ if device.simulated:
     assert round(whole - 4 * (gap - 14)) == 122
 
 # %% [markdown] id=pays-read
-# With calls, each block stands still once, for its own price: 72 µs. With launches, four times all four blocks stand still, and each of them needed only one of the prices: 155 µs. Here, the gap between two kernels is 22 µs. With the H200's 14, the launches would take about 122. But opening the office took that H200 160 µs, so there the calls win only if it's open already.
+# With calls, each block stands still once, for its own price: 72 µs. With launches, four times all four blocks stand still, and each of them needed only one of the prices: 155 µs. Here, the gap between two kernels is 22 µs. An H200 needs 14, so there the launches would take about 122. But opening the office took that H200 130 µs, so there the calls win only if it's open already.
 
 # %% [markdown] id=when-it-pays-2
-# If all need an answer at the same moment, one launch is enough for all. 132 callers keep each other waiting, the last for 224 µs or more, and a launch still takes 14, plus Python's work for the prices. Then end the kernel, and launch the next. (Our file is in between. Four ask at once, but each launch came with 68 µs of copies and the like, so calling won.)
+# If all need an answer at the same moment, one launch is enough for all, while calls keep each other waiting. Then end the kernel, and launch the next. (Our file is in between. Four ask at once, but each launch came with copies and the like, so calling won.)
 #
 # So call if few need an answer at a time and the others work on, or if your kernel has much in its registers and shared memory that would be lost. But a block that waits keeps its place on the GPU.
 
@@ -735,7 +713,7 @@ progress("13")
 # %% [markdown] id=exercise-pipeline
 # ## Encore: fewer rounds
 #
-# *The chapter is done. This is its challenge, in two halves.*
+# *The challenge of this page, in two halves.*
 #
 # ### Exercise: fewer rounds
 #
@@ -782,7 +760,7 @@ __global__ void pipeline(unsigned long long* mail, unsigned long long* stack,
 # (Below 105.) Some threads ask, and the others learn each `p` and `n` from shared memory, behind a `__syncthreads()`. All change every 32nd byte. `hostcall_ask` publishes its own thread's bytes, and those of others only if they've met, so there's another barrier before the writing. Behind a third one all learn whether the write had an answer, from a variable of its own. If an answer is missing, all return together.
 
 # %% id=13-pipeline explanation
-# There are four rounds instead of twelve: 16 pieces in the first turn, and 8 in the second. (If the pieces move to shared memory, three are enough.) Three threads of each block take two turns as well, and 112 µs. Two take three turns, and 139. With all 32 threads, block 0 has all pieces, and it takes 133. And if yours is below 105, you've done the second half as well, bravo: our best is 91.
+# There are four rounds instead of twelve (on a GPU each call costs something, too, so fewer rounds save less there): 16 pieces in the first turn, and 8 in the second. (If the pieces move to shared memory, three are enough.) Three threads of each block take two turns as well, and 112 µs. Two take three turns, and 139. With all 32 threads, block 0 has all pieces, and it takes 133. And if yours is below 105, you've done the second half as well, bravo: our best is 91.
 
 # %% id=13-pipeline-check
 check("13-pipeline", PIPELINE)
@@ -792,7 +770,7 @@ check("13-pipeline", PIPELINE)
 #
 # Now that there are few rounds, the solid stretches must shrink: **all threads shout**. (With three packets for each block it's 91 µs. The last hint says what needs a barrier.)
 #
-# Here's your kernel on the log file, beside the page's. (Ours of 117 µs halves this file's rounds, but its solid stretch is even longer, 17 µs instead of 16.)
+# Here's your kernel on the log file, beside the page's.
 
 # %% id=faster-picture
 yours = solved("13-pipeline", PIPELINE)
@@ -809,7 +787,7 @@ agt.compare_timelines(
     lanes=("streams",),
     lesson="Both shout six pieces with four blocks. A dotted stretch is a round, in "
     f"which all of them wait. The longest solid stretch is {longest[0]} above and "
-    f"{longest[1]} below: below 105, that's the one to shrink.",
+    f"{longest[1]} below: to get under 105, that's the one to shrink.",
 )
 
 # %% id=faster-check tags=asserts
@@ -1043,14 +1021,39 @@ print(header[take : header.index("__device__ inline void hostcall_push")])
 # %% [markdown] id=header-read
 # That's the `pop` of the encore above, with the packet's number and the tag in one word. A packet is stored as its number plus one, so that 0 is an empty pile. `which` says which of the piles this is. When a swap fails, `atomicCAS` returns the top that it found, so there's no need to look again. And there's a fence: without it, a GPU may read the link before the top, or not see what the last owner did.
 #
-# A kernel that waits also looks whether the host has stopped. In our first header all blocks looked at one word for that. Blocks that read the same word of host memory take turns, each a trip over the bus, so a crowd of 132 crawled. Now each packet has a stop word of its own.
+# A kernel that waits also looks whether the host has stopped. Each packet has a stop word of its own for that, because blocks that read the same word of host memory take turns, each a trip over the bus.
 
 # %% [markdown] id=pressure
 # ## Encore: a crowd
 #
 # *For those whose kernels have many blocks.*
 #
-# For one look at many calls, there should be one answer. If NumPy can compute it, a **batch handler** gets the numbers of all waiting calls as three arrays, and returns an array. With one, the 132 blocks of the bars above waited 37 and 54 µs instead of 224 and 449.
+# Here are blocks that call a small function again and again, on two machines with an H200:
+
+# %% id=waits-picture tags=helpers
+measured = {  # µs, on the two machines; see benchmarks/README.md
+    "1 block calls": (9.2, 12.7),
+    "8 blocks call": (8 * 4.3, 8 * 5.6),
+    "132 blocks call": (132 * 1.7, 132 * 3.4),
+    "the kernel ends, and we launch again": (13.8, 14.2),
+}
+figure, axes = plt.subplots(figsize=(7, 2.2))
+for place, (name, times) in enumerate(measured.items()):
+    for shift, time, hatch in zip((-0.18, 0.18), times, ("", "////")):
+        look = {"hatch": hatch, "edgecolor": "w", "color": "#999999" if "launch" in name else "#e69f00"}
+        axes.barh(place + shift, time, 0.32, **look)
+        axes.text(time + 4, place + shift, f"{time:.0f}", va="center", fontsize=8)
+axes.set_yticks(range(len(measured)), measured)
+axes.set_xlabel("until a block can go on (µs); striped: a machine with a slower CPU")
+axes.invert_yaxis()
+axes.spines[["top", "right"]].set_visible(False)
+told = [f"{name}: {one:.0f} and {other:.0f} µs" for name, (one, other) in measured.items()]
+shown(figure, f"Bars: how long until a block can go on, on two machines with an H200. {'; '.join(told)}. "
+      "The bars of 132 blocks dwarf all others. The grey pair at the bottom, a new launch, is little longer "
+      "than the pair of a single call at the top.")  # fmt: skip
+
+# %% [markdown] id=batch-text
+# If NumPy can compute the answer, a **batch handler** gets the numbers of all waiting calls as three arrays, and returns an array. With one, the 132 blocks waited 37 and 54 µs instead of 224 and 449.
 
 # %% [markdown] id=exercise-batch
 # ### Exercise: many answers at once

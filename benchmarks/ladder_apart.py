@@ -101,6 +101,23 @@ def measure(n: int, kernels: dict[str, tuple[Rung, Any]]) -> None:
         print(f"{n:5d} {name:24s} {took / often:8.4f} ms{used}", flush=True)
 
 
+def by_four(n: int = 1 << 28) -> None:
+    """Print how long a kernel takes that multiplies floats one by one, and four at a time."""
+    import cupy
+    import numpy as np
+
+    one = 'extern "C" __global__ void four(int n, float by, const float* x, float* y) {'
+    one += " int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = by * x[i]; }"
+    x, y = cupy.ones(n, np.float32), cupy.zeros(n, np.float32)
+    for each, text in ((1, one), (4, on_page("20_the_ladder", "void four(", "make_float4"))):
+        kernel = cupy.RawKernel(text, "four")
+        args = np.int32(n), np.float32(3), x, y
+        took = in_turns(
+            {"": lambda k=kernel, a=args, e=each: k((n // e // 256,), (256,), a)}, 9, took=event_ms
+        )
+        print(f"{n} floats, {each} at a time: {medians(took)['']:.3f} ms", flush=True)
+
+
 def main() -> None:
     """Measure all of them."""
     import torch
@@ -109,6 +126,7 @@ def main() -> None:
     kernels = {name: (it, built(it.source, it.name, it.shared)) for name, it in variants().items()}
     for n in (1024, 4096):
         measure(n, kernels)
+    by_four()
 
 
 if __name__ == "__main__":

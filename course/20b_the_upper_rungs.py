@@ -338,7 +338,7 @@ for n, part in at.items():
 # %% [markdown] id=cublas-read
 # It's 98 % at 4096 x 4096, and at 8192 it's ahead. cuBLAS is about as fast at all three sizes, but `top` gets faster. That's not because of idle SMs: it has 128, 512 or 2,048 blocks, one on each of the 132 SMs at a time, so 97 % of these are busy at any size. A longer loop makes up for more of its beginning and end, which nothing hides. Whether that's all, we don't know.
 #
-# And why does nobody reach the 67 TFLOP/s of the data sheet? It isn't the clock, which stayed at its 1,980 MHz under `top` and under cuBLAS. It's the registers. They lie in two banks that deliver one each in a clock, and a multiply-add such as `c0 += a0 * b0` reads three of them. That takes two clocks. But a number can be kept for the next instruction: if that's `c1 += a0 * b1`, only `c1` and `b1` are read, and if they lie in different banks, one clock is enough. In nvcc's listings, that leaves 82 % of the speed for the upper rungs, so 55 TFLOP/s, and 71 % for `wide`. (That's worked out and not measured; [fidelity](../docs/fidelity.md) has all rungs.)
+# And why does nobody reach the 67 TFLOP/s of the data sheet? It isn't the clock, which stayed at its 1,980 MHz under `top` and under cuBLAS. It's the registers. They lie in two banks that deliver one each in a clock, and a multiply-add such as `c0 += a0 * b0` reads three of them. That takes two clocks. But a number can be kept for the next instruction: if that's `c1 += a0 * b1`, only `c1` and `b1` are read, and if they lie in different banks, one clock is enough. In nvcc's listings, that leaves 82 % of the speed for the upper rungs, so 55 TFLOP/s, and 71 % for `wide`. (That's worked out by rules that NVIDIA doesn't publish, and not measured; [fidelity](../docs/fidelity.md) has all rungs.)
 #
 # But don't be too proud. cuBLAS has a kernel for every shape, and ours only takes multiples of 256. And we didn't let it use TF32, which rounds each number to 10 bits behind the point and is several times as fast on the tensor cores.
 
@@ -429,7 +429,7 @@ assert [rung(it).block[0] for it in ("ahead", "larger")] == [256, 128]
 #
 # - `latency`: a single warp's own way through the kernel
 # - `blocks`: starting blocks, or waiting for earlier ones to end
-# - `issue`: instructions, and `alu` those of them that compare, shift or compute indices
+# - `issue`: instructions, and `alu` those of them that compare, shift or work on bits
 # - `sectors`: loads and stores, as L1 looks them up
 # - `shared`: passes of shared memory
 # - `memory`: bytes from L2 and from memory
@@ -512,7 +512,7 @@ def small(n, a, b, c):
 # A block of 16 x 16 threads may well fetch 16 x 32 numbers of `a` and 32 x 16 of `b`: two of each for a thread. Then there are as few steps as before.
 
 # %% id=20b-challenge explanation
-# With tiles of 32 x 32 there are 64 blocks, and half of the SMs have nothing to do. (A real H200 took 9.3 µs for the kernel above, 6.9 with tiles of 16 x 16, 6.2 with the deeper ones of our answer, and 5.6 with two of each, used in turns. The model says 11.4, 6.7, 5.6 and 6.1. cuBLAS has 6.8.) No rung is the best one for every size. That's why a library has hundreds of kernels, and a table that says which to take.
+# With tiles of 32 x 32 there are 64 blocks, and half of the SMs have nothing to do. (A real H200 took 9.4 µs for the kernel above, 6.9 with tiles of 16 x 16, 6.3 with the deeper ones of our answer, and 5.6 with two of each, used in turns. The model says 11.4, 6.7, 5.6 and 6.1. cuBLAS has 6.8.) No rung is the best one for every size. That's why a library has hundreds of kernels, and a table that says which to take.
 
 # %% id=20b-challenge-check
 check("20b-challenge", small)

@@ -125,7 +125,7 @@ def climb(name: str, n: int = 256, text: str = "") -> Any:
 
 @cache
 def _rows() -> list[dict[str, Any]]:
-    """What ``python benchmarks/ladder.py`` wrote on an H200 (2026-11-29; attention and `own` a day later)."""
+    """Rows of ``benchmarks/ladder.py`` on an H200, and for `own` of ``ladder_apart.py`` (2026-11-30)."""
     return json.loads((_FILES / "h200.json").read_text(encoding="utf-8"))
 
 

@@ -407,7 +407,7 @@ for mode, give in passed.items():
 # | 3 | `v` doubled | waits for it |
 # | 4 | `draft` doubled | spawns it |
 #
-# Memory is dear, so copy only what you must.
+# Memory is dear, so make no array that an order doesn't need, copy only what you must, and that on the device. How you copy is up to you.
 
 # %% id=04b-lend starter
 def orders(matrix, v, draft, times, twice):

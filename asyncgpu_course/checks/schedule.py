@@ -54,6 +54,13 @@ def driver_calls(trace: agt.Trace, what: str) -> int:
     return sum(span.kind == "call" and span.name.startswith(what) for span in trace)
 
 
+def allocations(trace: agt.Trace, most: int, why: str) -> None:
+    """At most so many arrays were made on the device."""
+    found = driver_calls(trace, "malloc ")
+    made = f"{count(found, 'array')} were made on the device, and {most} are enough: "
+    must(found <= most, made + why)
+
+
 def captures(trace: agt.Trace, most: int, why: str) -> None:
     """Operations were captured `most` times at most."""
     found = driver_calls(trace, "instantiate ")

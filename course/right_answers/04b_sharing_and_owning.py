@@ -15,6 +15,15 @@ def orders(matrix, v, draft, times, twice):
     return (*rows, times(weights, v.borrow()), copied.and_then(twice), agt.value(draft).and_then(twice))
 
 
+# %% id=04b-lend
+# - def orders(matrix, v, draft, times, twice):
+# + DOUBLE = """extern "C" __global__ void into(const float* x, float* y) { y[blockIdx.x] = 2 * x[blockIdx.x]; }"""
+# +
+# + def orders(matrix, v, draft, times, twice):  # a kernel reads the loan, and writes elsewhere
+# - twice(agt.dup(v.borrow()).last()),
+# + agt.Kernel(DOUBLE)(v.borrow(), agt.empty(n).partition(1)).output().to_host(),
+
+
 # %% id=04b-challenge
 def cooled(x, step, rounds):
     """All steps are described when the arrays are there, of which one has nothing in it yet."""

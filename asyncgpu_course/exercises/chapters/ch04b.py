@@ -19,6 +19,7 @@ from asyncgpu_course.checks.sandbox import Observed, call, held, observe
 from asyncgpu_course.checks.trials import cases
 from asyncgpu_course.exercises.chapters import ch04
 from asyncgpu_course.exercises.exercise import Exercise
+from asyncgpu_course.internals import count
 
 COOLED_US = 390.0
 
@@ -73,11 +74,15 @@ def _orders(mine: Any, model: Any, seed: int, n: int) -> None:
     cause = "`v` was lent to an operation that writes, so its owner finds other numbers in it. It needs "
     with about("", cause + "a copy of its own"), case("`v`, looked at afterwards"):
         equal(agt.d2h(theirs.borrow()).sync(), v)
-    cause = "{}. Copy only what somebody writes to while somebody else needs the old numbers"
+    cause = "copy only what somebody writes to while somebody else needs the old numbers, and on the device"
     with compared(run.trace, expected.trace):
         schedule.launches(run.trace, agt.matvec_naive.name, 3)
-        with about("`d2d` ran", cause):
-            schedule.launches(run.trace, "d2d", 1)
+        for kind, enough in (("d2d", 1), ("d2h", 5)):
+            copies = [span for span in run.trace.device_spans if span.kind == kind]
+            found = f"`{kind}` ran {count(len(copies), 'time')}, and {enough} would do: "
+            must(len(copies) <= enough, found + cause, *copies)
+        enough = schedule.driver_calls(expected.trace, "malloc ")
+        schedule.allocations(run.trace, enough, "make only what an order needs")
     each_equal(run.result, [m.sum(1), 2 * m.sum(1), m @ v, 2 * v, 2 * draft], "order")
 
 
@@ -101,14 +106,14 @@ def _heated(x: Any, rounds: int) -> Any:
 
 
 def check_cooled(mine: Any, model: Any) -> float:
-    """The rod is as warm as it should be, after an odd and an even number of steps, in little time."""
-    kernel, took = agt.Kernel(cuda("04b_heat")), 0.0
+    """The rod is as warm as it should be, after an odd or even number of steps, in two arrays and in time."""
+    kernel, took = agt.Kernel(cuda("04b_step")), 0.0
 
     def step(src: Any, dst: Any) -> agt.DeviceOp[Any]:
         launch = kernel(x.size, src, dst.partition(ch04.BLOCK))
         return launch.map(lambda used: (used[0], used[1].unpartition()))
 
-    for n, rounds in ((1000, 3), (100_000, 20)):
+    for n, rounds in ((100_000, 20), (1000, 3)):
         x, words = ch04.random(n, n), f"{n} points and {rounds} steps"
         with case(words), run_of("cooled", mine, model, x, step, rounds)() as run:
             cause = "the rod is as after one step: each step read the same array again, "
@@ -116,8 +121,9 @@ def check_cooled(mine: Any, model: Any) -> float:
             alike = getattr(run.result, "shape", None) == x.shape
             must(not (alike and np.allclose(run.result, _heated(x, 1), 1e-4, 1e-5)), cause)
             equal(run.result, _heated(x, rounds))
-            schedule.launches(run.trace, "heat", rounds)
-            took = schedule.below(COOLED_US, run.trace)
+            schedule.launches(run.trace, "step", rounds)
+            took = max(took, schedule.below(COOLED_US, run.trace))
+            schedule.allocations(run.trace, 2, "write where nobody reads any more")
     rods = [(x, 0), (ch04.random(1, x.size), 3), (ch04.random(2, x.size), 4)]
     with case("three rods at the same time, for 0, 3 and 4 steps"):
         handles = [call(call(mine, rod, step, n).async_on, agt.create_stream()) for rod, n in rods]

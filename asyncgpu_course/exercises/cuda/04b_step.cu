@@ -1,4 +1,4 @@
-extern "C" __global__ void heat(unsigned int n, const float* src, float* dst)
+extern "C" __global__ void step(unsigned int n, const float* src, float* dst)
 {
     unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) {

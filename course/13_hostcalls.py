@@ -592,7 +592,7 @@ assert round(h200[1].find("launch pipeline")[0].start - min(s.start for s in h20
 #
 # So calls win from the fifth piece on (160 / 34 is 4.7), and a long file takes less than 60 % of the time.
 #
-# The kernel stayed for 289 µs, and not for the model's 63. We know two causes. Each block changes its letters in the host's memory, over the bus. And Python looks once for all, but then it serves one call after another: with a small function and no files, a single caller waits for 9 µs, and eight wait for 34. So on a GPU, count the rounds and the calls. (The encore "a crowd" has more of this.)
+# The kernel stayed for 289 µs, and not for the model's 63. We know two causes. Each block changes its characters in the host's memory, over the bus. And Python looks once for all, but then it serves one call after another: with a small function and no files, a single caller waits for 9 µs, and eight wait for 34. So on a GPU, count the rounds and the calls. (The encore "a crowd" has more of this.)
 
 # %% [markdown] id=when-it-pays
 # So when does a call pay? **Ending a kernel stops all its blocks, and a call stops only its caller.** Say four blocks work for 60 µs, and each needs a price, at a moment of its own: after 12, 24, 36 and 48 µs. Here it is both ways, with blocks that watch the clock instead of working:

@@ -327,7 +327,7 @@ reveal("19-first", round(late, 2), lambda: draw_waits(title, names, beside, alt)
 # %% [markdown] id=exercise-door
 # ### Exercise: at the door
 #
-# `ask` is an asynchronous generator: `async for token in ask(desk, visitor)` gets the tokens of one visitor. `desk.line` is a list of those who wait, and a scheduler takes whoever sits down out of it. `await visitor.next()` is the visitor's next token, or `None` after the last. (`room.next()` was the next visitor.) Complete it:
+# `ask` is an asynchronous generator: `async for token in ask(desk, visitor)` gets the tokens of one visitor. `desk.line` is a list of those who wait. A scheduler holds the same list, and takes whoever sits down out of it. `await visitor.next()` is the visitor's next token, or `None` after the last. (`room.next()` was the next visitor.) Complete it:
 #
 # - If `desk.line` already has `desk.most` visitors, raise `agt.errors.ServerBusyError`, and don't get in line.
 # - However it ends, be it by the last token, by somebody who stops listening (`aclose`) or by a cancelled task, set `visitor.gone = True`. A scheduler looks at this (yours will, in the challenge), and gives the seat away.

@@ -57,6 +57,14 @@ async def ask(desk, visitor):
             yield token
 
 
+# %% id=19-door
+# - if len(desk.line) >= desk.most:
+# + desk.line.append(visitor)
+# + if len(desk.line) > desk.most:
+# +     desk.line.pop()  # before anybody else has a turn
+# - desk.line.append(visitor)
+
+
 # %% id=19-early
 def talk(steps, rounds):
     said, before = [], None

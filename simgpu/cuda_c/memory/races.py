@@ -50,7 +50,7 @@ class Readers:
     def __init__(self, cells: int) -> None:
         self.who = np.full(cells, _NOBODY, np.int64)
         self.time = np.zeros(cells, np.int64)
-        self.kinds = np.zeros(cells, np.uint8)
+        self.kinds = np.zeros(cells, np.uint8)  # at most `_ONE`: of nobody, or of one
 
     def note(self, a: MaskedAccess, cells: Cells) -> None:
         """Remember a read."""
@@ -60,15 +60,14 @@ class Readers:
             kinds = self._merged(a, cells, me, before)
         self.who[cells] = me
         self.time[cells] = a.team.clock
-        clash = self.who.take(cells) != me
+        other = self.who.take(cells)
+        clash = other != me  # several lanes on one cell, of which the last one is kept
         clashes = np.count_nonzero(clash)
-        if kinds is None and not clashes:
-            self.kinds[cells] = np.maximum(self.kinds.take(cells), _ONE)
-            return
         if kinds is None:
-            kinds = np.maximum(self.kinds.take(cells), _ONE)
+            if not clashes:
+                return
+            kinds = np.full(len(cells), _ONE, np.uint8)
         if clashes:
-            other = self.who.take(cells)
             kinds = np.maximum(kinds, np.where(clash, _relation(me, other), _ONE))
         # The marks go in this order, because of several lanes on one cell the gravest mark must stay.
         for kind in (_ONE, _WARP, _BLOCK, _MANY):
@@ -185,9 +184,7 @@ class Shadow:
         if self._readers[0] is None:
             self._readers[0] = Readers(self.cells)
         known = self._readers[0]
-        alone = known.kinds[cells] <= _ONE
         known.who[cells], known.time[cells] = readers, time
-        known.kinds[cells[alone]] = _ONE
 
     def _writers(self) -> ThreadNumbers:
         """The last writer of each cell."""

@@ -334,6 +334,17 @@ async def test_the_host_sees_a_write_when_the_kernel_is_there(sim: Device, waits
     assert mail.tolist() == [4, 4]
 
 
+def test_writes_within_a_trip_over_the_bus_come_as_one(sim: Device) -> None:
+    source = STEPS.replace("2000", "(k == 2 ? 16 : 500)").replace("mail[0] = k", "mail[k] = 1")
+    mail, seen = agt.pin(np.zeros(5, np.int32)), set[int]()
+    op = agt.Kernel(source.replace("WAITS", ""))(agt.mapped(mail), agt.zeros(1), grid=1, block=1)
+    op.async_on(agt.create_stream())
+    while mail[4] == 0:
+        agt.work(0.1)
+        seen.add(sum(mail.tolist()))
+    assert seen == {0, 2, 3, 4}
+
+
 LATER = """__global__ void later(volatile int* mail, volatile int* flag, int* out) {
     int t = threadIdx.x;
     if (t == 0) {

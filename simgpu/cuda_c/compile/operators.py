@@ -142,23 +142,16 @@ def common_type(c: Context, a: Expr, b: Expr, at: Position) -> CType:
     if a.type == b.type:
         return a.type
     for side, other in ((a, b), (b, a)):
-        if isinstance(side.type, types.FunctionPointer) and other.constant == 0:
+        if isinstance(side.type, Pointer | types.FunctionPointer) and other.constant == 0:
             return side.type
     if isinstance(a.type, Scalar) and isinstance(b.type, Scalar):
         return types.usual_type(a.type, b.type)
     if isinstance(a.type, Pointer) and isinstance(b.type, Pointer):
-        if a.type.target == b.type.target:
+        void = types.VOID in (a.type.target, b.type.target)
+        if void or a.type.target == b.type.target:
             const = a.type.const or b.type.const
-            return Pointer(a.type.target, const, a.type.volatile or b.type.volatile)
-        if isinstance(b.type.target, Void):
-            return a.type
-        if isinstance(a.type.target, Void):
-            return b.type
-    for side, other in ((a, b), (b, a)):
-        if isinstance(side.type, Pointer) and other.constant == 0:
-            return side.type
-    if isinstance(a.type, Void) or isinstance(b.type, Void):
-        return types.VOID
+            target = types.VOID if void else a.type.target
+            return Pointer(target, const, a.type.volatile or b.type.volatile)
     c.fail(at, f"the sides of ':' do not fit: '{spelled(a.type)}' and '{spelled(b.type)}'")
 
 

@@ -105,23 +105,16 @@ class ExpressionParser(TypeParser):
 
     def _sizeof(self) -> ast.Expression:
         word = self.advance()
-        lengths: list[ast.Expression] = []
         if self.at("(") and self.at_type(1):
             self.advance()
             operand: ast.TypeName | ast.Expression = self.abstract_type()
-            while self.accept("["):
-                lengths.append(self.expression())
-                self.need("]")
             self.need(")")
         else:
             operand = self.unary()
         align = word.text == "alignof"
         if align and not isinstance(operand, ast.TypeName):
             self.unsupported("alignof takes a type here, not a value", word.at)
-        out: ast.Expression = ast.SizeOf(at=word.at, operand=operand, align=align)
-        for length in () if align else lengths:
-            out = ast.Binary(at=word.at, op="*", left=out, right=length)
-        return out
+        return ast.SizeOf(at=word.at, operand=operand, align=align)
 
     def postfix(self) -> ast.Expression:
         left = self.primary()

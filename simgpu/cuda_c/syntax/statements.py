@@ -38,11 +38,7 @@ class StatementParser(ExpressionParser):
 
     def statement(self) -> ast.Statement:
         self.harmless(self.attributes(words=False))
-        token, start = self.token, self.position
-        if self.at("__attribute__"):  # of a fallthrough, unless a declaration follows
-            self.attributes()
-            if not self.at(";"):
-                self.position = start
+        token = self.token
         if self.at("{"):
             return self.block()
         if self.accept(";"):
@@ -73,7 +69,6 @@ class StatementParser(ExpressionParser):
             if bracketed:  # unless a member follows: `atomic_ref<int>(*x).load();`
                 self.skip_brackets("(", ")", "this '(' is never closed")
                 bracketed, self.position = not self.at("."), inside
-            bracketed |= self._in_plain_brackets() and self.ahead(3).is_("=", ";", "[", "{")
             if storage & {"extern", "__device__"} and self.ahead().is_("("):
                 while not self.advance().is_(";"):  # a function is declared, and known anyway
                     pass
@@ -100,9 +95,6 @@ class StatementParser(ExpressionParser):
         dims: list[ast.ArrayExtent] = []
         if name is None and self.at_brackets():
             wanted, name, dims = self.in_brackets(wanted)
-        if name is None and self._in_plain_brackets():  # `int (a) = 1;`
-            name = self.ahead()
-            self.position += 3
         if name is None:
             if self.at("("):
                 self.unsupported("references to arrays are supported as parameters only")
@@ -129,10 +121,6 @@ class StatementParser(ExpressionParser):
         if isinstance(init, ast.Text) and len(dims) == 1:
             init = ast.Braces(at=init.at, items=init.characters())
         return ast.Declarator(at=name.at, name=name.text, type=wanted, dims=dims, init=init)
-
-    def _in_plain_brackets(self) -> bool:
-        """Tell whether the next brackets hold nothing but a name."""
-        return self.at("(") and self.ahead().kind == "name" and self.ahead(2).is_(")")
 
     def alias(self) -> ast.Statement:
         """`typedef` or `using`, from that word on."""
@@ -324,11 +312,7 @@ class StatementParser(ExpressionParser):
         start = self.accept("{")  # without it, one statement behind its labels is the body
         self.enclosing.append("switch")
         cases: list[ast.SwitchCase] = []
-        declared: list[ast.Statement] = []
         while not self.at("}") if start else not (cases and cases[-1].body):
-            if self.token.kind == "end":
-                at = start.at if start else token.at
-                self.fail("this switch is never closed: '}' is missing", at)
             label = self.token
             if self.accept("case", "default"):
                 value = self.conditional() if label.text == "case" else None
@@ -336,8 +320,6 @@ class StatementParser(ExpressionParser):
                     self.unsupported("a range of cases is not supported: write each of them")
                 self.need(":")
                 cases.append(ast.SwitchCase(at=label.at, value=value, body=[]))
-            elif not cases and self._only_declares(declared):
-                continue
             elif not cases:
                 self.fail("this statement is before the first case label: nothing reaches it")
             else:
@@ -345,18 +327,7 @@ class StatementParser(ExpressionParser):
         self.enclosing.pop()
         if start:
             self.advance()
-        out = ast.Switch(at=token.at, subject=subject, cases=cases)
-        return ast.Block(at=token.at, body=[*declared, out]) if declared else out
-
-    def _only_declares(self, declared: list[ast.Statement]) -> bool:
-        """Read variables without a value, which may stand in front of the first case."""
-        start = self.position
-        statement = self.statement() if self.at_type() else None
-        if isinstance(statement, ast.Declaration) and not any(i.init for i in statement.items):
-            declared.append(statement)
-            return True
-        self.position = start
-        return False
+        return ast.Switch(at=token.at, subject=subject, cases=cases)
 
     def _return(self) -> ast.Statement:
         token = self.advance()

@@ -195,8 +195,9 @@ class TypeParser(ABC):
 
     def advance(self) -> Token:
         token = self.token
-        if token.kind != "end":
-            self.position += 1
+        if token.kind == "end":  # or who passes over tokens up to a sign would never come to an end
+            self.fail("the file ends in the middle of this")
+        self.position += 1
         return token
 
     def at(self, *texts: str) -> bool:
@@ -448,9 +449,9 @@ class TypeParser(ABC):
     def skip_brackets(self, opening: str, closing: str, unclosed: str) -> None:
         start, depth = self.need(opening), 1
         while depth:
-            token = self.advance()
-            if token.kind == "end":
+            if self.token.kind == "end":
                 self.fail(unclosed, start.at)
+            token = self.advance()
             depth += token.is_(opening) - token.is_(closing)
 
     def pointers(self, result: TypeName) -> TypeName:

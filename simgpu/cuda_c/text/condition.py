@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from functools import partial
 
 from simgpu.cuda_c.text.lexer import Token, parse_char, parse_number
 from simgpu.cuda_c.text.source import Position, Source
@@ -29,7 +28,7 @@ _SIGNS: dict[str, Callable[[int], int]] = {
 def evaluate_condition(source: Source, at: Position, tokens: list[Token]) -> int:
     """Compute the condition of an `#if`, its macros expanded; an unknown name counts 0."""
     reader = _ConditionReader(source, at, tokens)
-    value = reader.ternary()
+    value = reader.binary(1)
     if reader.rest:
         source.fail(reader.rest[0].at, f"unexpected '{reader.rest[0].text}' in this condition")
     return value
@@ -45,33 +44,15 @@ class _ConditionReader:
             return self.rest.pop(0).text
         return None
 
-    def need(self, text: str) -> None:
-        if not self.accept(text):
-            self.source.fail(self.at, f"expected '{text}' in this condition")
-
-    def ternary(self) -> int:
-        value = self.binary(1)
-        if self.accept("?"):
-            yes = self.idly(not value, self.ternary)
-            self.need(":")
-            no = self.idly(bool(value), self.ternary)
-            return yes if value else no
-        return value
-
-    def idly(self, idle: bool, read: Callable[[], int]) -> int:
-        """Read a part; if it does not count, it may divide by zero."""
-        self.idle += idle
-        value = read()
-        self.idle -= idle
-        return value
-
     def binary(self, level: int) -> int:
         left = self.unary()
         while self.rest and PRECEDENCE.get(self.rest[0].text, 0) >= level:
             op = self.rest.pop(0).text
             strength, compute = _OPERATIONS[op]
             known = op in ("&&", "||") and bool(left) == (op == "||")
-            right = self.idly(known, partial(self.binary, strength + 1))
+            self.idle += known  # what does not count may divide by zero
+            right = self.binary(strength + 1)
+            self.idle -= known
             if op in ("/", "%") and right == 0:
                 if not self.idle:
                     self.source.fail(self.at, "division by zero in this condition")
@@ -87,8 +68,9 @@ class _ConditionReader:
         if sign := self.accept(*_SIGNS):
             return int(_SIGNS[sign](self.unary()))
         if self.accept("("):
-            value = self.ternary()
-            self.need(")")
+            value = self.binary(1)
+            if not self.accept(")"):
+                self.source.fail(self.at, "expected ')' in this condition")
             return value
         if not self.rest:
             self.source.fail(self.at, "a condition is missing here")

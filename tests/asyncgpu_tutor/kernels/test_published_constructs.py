@@ -37,11 +37,6 @@ GIVE: dict[str, tuple[str, str, Any]] = {
         "float v[2]; memcpy(v, x + i / 2 * 2, sizeof(v)); __syncwarp(); x[i] = v[0] + v[1];",
         COUNT // 2 * 4 + 1,
     ),
-    "memcpy that takes the bits of a number": (
-        "",
-        "float y = x[i]; unsigned u; memcpy(&u, &y, 4); x[i] = u >> 23;",
-        COUNT.view(np.uint32) >> 23,
-    ),
     "memset": ("", "float v[4]; memset(v, 0, sizeof(v)); x[i] = v[i % 4];", COUNT * 0),
     "overloads that differ by const": (
         """__device__ float& at(float4& v, int i) { return reinterpret_cast<float*>(&v)[i]; }
@@ -55,11 +50,6 @@ GIVE: dict[str, tuple[str, str, Any]] = {
         """__shared__ cg::block_tile_memory<256> m; cg::thread_block b = cg::this_thread_block(m);
         b.sync(); x[i] += b.size();""",
         COUNT + 32,
-    ),
-    "a pointer that is said to be aligned": (
-        "",
-        "float* y = (float*)__builtin_assume_aligned(x, 16); y[i] = 2;",
-        COUNT * 0 + 2,
     ),
     "enable_if as a parameter, is_same_v and bool_constant": (
         """#include <type_traits>

@@ -10,7 +10,7 @@ from simgpu.errors import KernelCompileError
 # A backtick stands before what may be missing, as it may for g++ 13 (-std=c++17): it
 # says so of no other token. Of namespaces g++ asks for more: here one on the way to a name is passed over.
 PROGRAMS = {
-    "preprocessor": "#if !`defined(W) && (3 > 2 ? 1 : 0)\n"
+    "preprocessor": "#if !`defined(W) && (3 > 2)\n"
     "#define F(a, b) (`a + b)\n#endif\n__global__ void k(int* o) { o[0] = `F(`1, 2) + 1; }",
     "names": "namespace n { namespace m { constexpr int four = 4; } using real = float; }\n"
     "typedef unsigned word; enum Kind { one, two = 2 }; enum `class Tone : int { low = 1, high };\n"

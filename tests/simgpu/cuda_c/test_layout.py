@@ -55,7 +55,7 @@ def test_the_host_and_the_kernel_have_the_layout_of_compilers(
     source: str, size: int, align: int, offsets: list[int]
 ) -> None:
     kernel = (
-        f"{source}\n__global__ void k(S s, int* o) {{ o[0] = sizeof(S[3]); o[1] = alignof(S); }}"
+        f"{source}\n__global__ void k(S s, int* o) {{ S a[3]; o[0] = sizeof(a); o[1] = alignof(S); }}"
     )
     record = parse_signature(kernel, "k").parameters[0].record
     assert record is not None
@@ -78,7 +78,7 @@ VALUES = [
     ("enum E : long long {}; enum class F {}; enum G : bool { no, yes };", "sizeof(E), sizeof(F), sizeof(G), yes", [8, 4, 1, 1]),
     ("enum E { a = 1LL << 40 }; struct S { char c; E e; };", "sizeof(S), a, alignof(S), a >> 8", [16, 1 << 40, 8, 1 << 32]),
     ("struct alignas(16) E {}; struct S : E { char c; }; struct T : S { char d; };", "sizeof(E), sizeof(S), alignof(S), sizeof(T)", [16, 16, 16, 32]),
-    ("struct __attribute__((aligned(32))) E {}; struct S { char c; E e; };", "sizeof(E), sizeof(S), sizeof(E[3]), alignof(S)", [32, 64, 96, 32]),
+    ("struct __attribute__((aligned(32))) E {}; struct S { char c; E e; }; typedef E W[3];", "sizeof(E), sizeof(S), sizeof(W), alignof(S)", [32, 64, 96, 32]),
     (f"{EMPTY} struct I : E {{ E e; }}; struct J : E {{ E e[2]; int x; }}; struct K : I {{ char c; }};", "sizeof(I), sizeof(J), sizeof(K), sizeof(E)", [2, 8, 3, 1]),
     (f"{EMPTY} struct D : E {{}}; struct I : D {{ E e; short s; }}; struct J : E {{ D d; }}; struct K : E {{ int i; E e; }};", "sizeof(I), sizeof(J), sizeof(K), sizeof(D)", [4, 2, 8, 1]),
     (f"{EMPTY} struct A {{ E e; double d; }}; struct I : E {{ A a; }}; struct F {{}}; struct J : E {{ F f; E e; }};", "sizeof(I), sizeof(J), sizeof(A), alignof(I)", [24, 2, 16, 8]),
@@ -121,7 +121,7 @@ F = "__device__ int f({}) {{ return 1; }}"
 HARMLESS = [
     ("#define HEX(a, b) a##b", "o[i] = HEX(0x, 1F) == 31;"), ("__device__ [[maybe_unused]] int f() { return 1; }", "o[i] = f();"),
     ("", "[[likely]] o[i] = 1;"), ("", "switch (n) { case 9: o[i] = 2; [[fallthrough]]; default: o[i] = 1; }"),
-    ("", "__attribute__((fallthrough)); o[i] = 1;"), ("", "alignas(16) int a __attribute__((unused)) = 1; o[i] = a;"),
+    ("", "alignas(16) int a __attribute__((unused)) = 1; o[i] = a;"),
     ("__device__ __attribute__((noinline, gnu_inline)) int f() { return 1; }", "o[i] = f();"),
     ("[[nodiscard]] __device__ int f() __attribute__((__pure__)); " + F.format(""), "o[i] = f();"),
     (F.format("[[maybe_unused]] int a, int b __attribute__((unused))"), "o[i] = f(1, 2);"),

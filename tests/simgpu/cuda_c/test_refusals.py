@@ -41,7 +41,15 @@ WRONG = [
     "int a[2] = {1, 2, 3};", "int a[0];", "int a[-1];", "int a[];", "else x[i] = 1;", "void v;", "unsigned float u = 1;",
     'printf("%d");', "int* p = o; p = p * 2;", "o[i] = sizeof(nope);",
     "cuda::atomic_ref<int> a(o[0]);", "cooperative_groups::grid_group g;", "this_grid().sync();",
-    "__shfl_sync(0xffffffff, i, 0, 5);", 'printf("100%\\n");', 'printf("%q", 3);',
+    "__shfl_sync(0xffffffff, i, 0, 5);", 'printf("100%\\n");', 'printf("%q", 3);', "using namespace",
+    "struct S { int a; }; struct S { int b; };", "int4 v; v++;", "int v = {1, 2};", "float4 v = {.x = 1, .q = 2};",
+    "atomicAdd(1, 1);", "const int* p = o; atomicAdd(p, 1);", "o[i] = max(x, 1);", "printf();", "struct S { int a; } s; s.f();",
+    "struct S { int a; __device__ int f() { return a; } }; o[i] = S::f();", "int4 v; if (v) o[i] = 1;", "__constant__ int c;",
+    "auto* p = 3;", "__shared__ int s[];", "float* p = static_cast<float*>(o);", "o[i] = int4;", "void* p = x; x[i] = *p;",
+    "float4* p = (float4*)x; x[i] = p.x;", "void* p = x; x[i] = p[1];", "int* p = &(i + 1);", "if constexpr (n > 1) o[i] = 1;",
+    "switch (1.5f) { }", "int a[2], b[2]; a = b;", "enum E : float { A };", "enum E : char { A = 300 };", "int q[1.5f];",
+    "case 1: o[i] = 1;", "namespace q { }", "o[i] = 3lul;", "const int c = 1; int& r = c;", "n ? __syncwarp() : i;",
+    "for (int k = 0; k < 3; k++) { int k = 3; o[i] = k; }", "const void* q = x; float* p = n ? (void*)q : x;",
 ]  # fmt: skip
 
 FILES_WRONG = [

@@ -182,14 +182,6 @@ def _expected(c: Context, node: CallExpr, used: bool) -> Expr:
     return replace(convert(c, value, types.LONG, value.at), place=None)
 
 
-def _aligned(c: Context, node: CallExpr, used: bool) -> Expr:
-    """`__builtin_assume_aligned(pointer, bytes)`: the pointer, whose loads are checked anyway."""
-    pointer, bytes_ = common.arguments(c, node, 2)
-    convert(c, bytes_, types.ULONG, bytes_.at)
-    out = convert(c, pointer, types.Pointer(types.VOID, const=True), pointer.at)
-    return replace(out, type=types.Pointer(types.VOID), place=None)
-
-
 def _nan(kind: types.Scalar, c: Context, node: CallExpr, used: bool) -> Expr:
     common.need_count(c, node, 1)
     return constant(kind, math.nan, node.at)
@@ -230,7 +222,6 @@ MISC_FUNCTIONS: dict[str, common.BuiltinHandler] = {
     "assert": common.by_team([types.BOOL], types.VOID, _assert, Price(2)),
     "static_assert": _static_assert,
     "__builtin_expect": _expected,
-    "__builtin_assume_aligned": _aligned,
     "nan": partial(_nan, types.DOUBLE),
     "nanf": partial(_nan, types.FLOAT),
 }

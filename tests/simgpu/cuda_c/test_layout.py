@@ -54,9 +54,7 @@ LAYOUTS = [
 def test_the_host_and_the_kernel_have_the_layout_of_compilers(
     source: str, size: int, align: int, offsets: list[int]
 ) -> None:
-    kernel = (
-        f"{source}\n__global__ void k(S s, int* o) {{ S a[3]; o[0] = sizeof(a); o[1] = alignof(S); }}"
-    )
+    kernel = f"{source}\n__global__ void k(S s, int* o) {{ S a[3]; o[0] = sizeof(a); o[1] = alignof(S); }}"
     record = parse_signature(kernel, "k").parameters[0].record
     assert record is not None
     assert [record.fields[name][1] for name in record.names] == offsets

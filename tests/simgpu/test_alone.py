@@ -75,6 +75,9 @@ def test_a_kernel_takes_arrays_and_numbers_on_any_stream() -> None:
     saxpy(1, 128, (x, y, 1.0, 100), stream=stream)
     assert y.get(stream).tolist() == [3.0 * i for i in range(100)]
     assert gpu.now() > 0
+    about = {"verb": "memset", "args": (y.memory, 0, 400), "stream": 0, "fresh": (), "named": ""}
+    gpu.prepare([type("Call", (), about)()]).instantiate("clear").launch(stream)
+    assert not y.get(stream).any()
 
 
 READS = """struct S { int a[1]; };

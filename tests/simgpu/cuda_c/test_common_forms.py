@@ -72,7 +72,6 @@ FORMS = [
     ("", "dim3 d = blockDim; uint3 t = threadIdx; o[i] = d.y + t.x - i;", 1),
     ("", "const void* q = x; const void* p = n > 3 ? q : x; o[i] = (p == x) + (0 == x) + ((n ? x : q) == q) + (-1ll < 0ul);", 2),
     ("", "struct I { int v; __device__ int& operator*() { return v; } }; I t; t.v = 3; *t += 1; o[i] = *t;", 4),
-    ("", "if (__builtin_expect(n > 3, 1)) o[i] = __builtin_expect(n, 32); else __builtin_unreachable();", 32),
     ("", "float* a = (float*)__builtin_assume_aligned(x, 16); __builtin_assume(n > 0); o[i] = a[2];", 2),
     ("", 'o[i] = isnan(nanf("")) + isnan(nan("")) + __FLT_MANT_DIG__ + DBL_MANT_DIG + (__DBL_MIN_EXP__ < 0);', 80),
     ("", "o[i] = (__fadd_ru(1, 1e-9f) > 1) + (__fadd_rz(1, 1e-9f) == 1) + (__dmul_rd(0.1, 10.0) == 1);", 3),

@@ -61,7 +61,8 @@ def draw_warps():
         "wide: 2 x 16 lanes read 2 float4 of a and 16 of b, which begin in the banks 0, 8, 16, 24, "
         "four times over. warps: 8 x 4 lanes read 8 float4 of a, in the banks 0, 4 and so on to 28, "
         "and 4 of b, in the banks 0, 4, 8 and 12. In both, a takes 2 passes. b takes 8, and then 4.",
-        "Grey: the lanes, the first quarter darker. Coloured: the float4s that they read, with the bank where each begins.",
+        "Grey: the lanes, the first quarter darker. "
+        "Coloured: the float4s that they read, with the bank where each begins.",
     )
 
 # %% id=warps

@@ -17,19 +17,43 @@ log = logging.getLogger("uvicorn.error")
 torch.set_num_threads(1)  # or else torch.stack wakes all cores, for some kilobytes
 
 
-# YOUR MODEL: on the GPU, in eval mode; and the shape and dtype of one request.
-SHAPE, DTYPE = (64,), torch.float32
-layers = [torch.nn.Linear(64, 4096)]
-for _ in range(7):
-    layers += [torch.nn.ReLU(), torch.nn.Linear(4096, 4096)]
-model = torch.nn.Sequential(*layers, torch.nn.ReLU(), torch.nn.Linear(4096, 10)).cuda().eval()
-for weights in (each for each in model.parameters() if each.dim() > 1):
-    torch.nn.init.kaiming_uniform_(weights, nonlinearity="relu")  # or each gets nearly the same
+SHAPE, DTYPE = (64,), torch.float32  # YOURS: of one request
+
+
+def toy():
+    layers = [torch.nn.Linear(64, 4096)]
+    for _ in range(7):
+        layers += [torch.nn.ReLU(), torch.nn.Linear(4096, 4096)]
+    made = torch.nn.Sequential(*layers, torch.nn.ReLU(), torch.nn.Linear(4096, 10))
+    for weights in (each for each in made.parameters() if each.dim() > 1):
+        torch.nn.init.kaiming_uniform_(weights, nonlinearity="relu")  # or all answers are alike
+    return made
+
+
+model = toy().cuda().eval()  # YOUR MODEL
 
 
 def example(rows):
     """YOUR TEST DATA: so many requests."""
     return torch.rand(rows, *SHAPE)
+
+
+LARGEST, SLOW = 65_536, False  # YOURS: bytes of a body, and whether decoding takes milliseconds
+WANTED = f'send {{"x": [...]}} with finite numbers of shape {SHAPE}'  # YOUR words
+parsed = json.loads  # YOURS: or bytes, if a body isn't JSON
+
+
+def decoded(asked):
+    """YOUR REQUEST: the tensor that it stands for, or any error."""
+    numbers = asked["x"]
+    if not torch.can_cast(torch.tensor(numbers).dtype, DTYPE):  # nobody wants token 3 for 3.7
+        raise ValueError
+    return torch.tensor(numbers, dtype=DTYPE)
+
+
+def encoded(y):
+    """YOUR ANSWER: what JSON says of a tensor."""
+    return {"best": int(y.argmax()), "scores": y.tolist()}
 
 
 @dataclass
@@ -70,7 +94,7 @@ class Lanes:
     def capture(self, x, stream):
         self.model(x)  # once before, so that everything is loaded
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, stream=stream):  # ours: all captures share PyTorch's own
+        with torch.cuda.graph(graph, stream=stream):  # or else all share one of PyTorch's
             y = self.model(x)
         return graph, y
 
@@ -204,31 +228,18 @@ class Uncaptured(InThreads):
         return None, y
 
     def compute(self, x, graph, y):
-        with self.turn:  # a module may keep something between two lines
+        with self.turn:  # a module may keep something for its next line
             return self.model(x)  # of few shapes, as each new one may be compiled anew
 
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 SERVICE, MAX_BATCH, LANES = InThreads, 32, 2  # or Uncaptured
-LARGEST, DEADLINE_S, SHUTDOWN_S = 65_536, 2.0, 10.0
-WANTED = f'send {{"x": [...]}} with finite numbers of shape {SHAPE}'  # YOUR words
-
-
-def decoded(body):
-    """YOUR REQUEST: the tensor that a body stands for, or any error."""
-    numbers = json.loads(body)["x"]
-    if not torch.can_cast(torch.tensor(numbers).dtype, DTYPE):  # nobody wants token 3 for 3.7
-        raise ValueError
-    return torch.tensor(numbers, dtype=DTYPE)
-
-
-def encoded(y):
-    """YOUR ANSWER: what JSON says of a tensor."""
-    return {"best": int(y.argmax()), "scores": y.tolist()}
+DEADLINE_S, SHUTDOWN_S = 2.0, 10.0
 
 
 @asynccontextmanager
@@ -242,7 +253,9 @@ async def lifespan(app):
         yield
     finally:
         running.cancel()
-        await asyncio.wait([running], timeout=SHUTDOWN_S)  # not for ever: the GPU may hang
+        await asyncio.wait([running], timeout=SHUTDOWN_S)
+        if not running.done():  # Python can't end a thread that waits for the GPU
+            log.error("the GPU hangs, so this process may have to be killed")
 
 
 def ended(running):
@@ -250,34 +263,50 @@ def ended(running):
         log.error("the service has ended", exc_info=running.exception())
 
 
-def problem(status, why):
-    return JSONResponse({"error": why}, status_code=status)
+@asynccontextmanager
+async def deadline():
+    try:
+        async with asyncio.timeout(DEADLINE_S):
+            yield
+    except TimeoutError:
+        raise HTTPException(504, f"no answer within {DEADLINE_S} s") from None
+
+
+async def answered(service, decode):
+    """The answer to the request that `decode` returns, as it's told to the client."""
+    try:
+        x = await asyncio.to_thread(decode) if SLOW else decode()
+        if x.shape != SHAPE or not torch.isfinite(x).all():
+            raise ValueError
+    except Exception as error:  # whatever it stumbles over, the request is to blame
+        raise HTTPException(400, WANTED) from error
+    try:
+        y = await service(x)
+        if not torch.isfinite(y).all():  # JSON has no word for it
+            raise Failed("the model's answer isn't finite")
+    except Unavailable as error:
+        raise HTTPException(503, str(error)) from error
+    except Failed as error:
+        raise HTTPException(500, str(error)) from error
+    return encoded(y)
 
 
 async def answer(request):
     body = bytearray()
-    try:
-        async with asyncio.timeout(DEADLINE_S):  # for a slow upload, too
+    async with deadline():  # for a slow upload, too
+        try:
             async for part in request.stream():
                 body += part
                 if len(body) > LARGEST:
-                    return problem(413, f"send at most {LARGEST} bytes")
-            try:
-                x = decoded(body)
-                if x.shape != SHAPE or not torch.isfinite(x).all():
-                    raise ValueError
-            except Exception:  # whatever it stumbles over, the body is to blame
-                return problem(400, WANTED)
-            y = await request.app.state.service(x)
-    except ClientDisconnect:
-        return problem(400, "the client is gone")
-    except TimeoutError:
-        return problem(504, f"no answer within {DEADLINE_S} s")
-    except Unavailable as error:
-        return problem(503, str(error))
-    except Failed as error:
-        return problem(500, str(error))
-    return JSONResponse(encoded(y))
+                    raise HTTPException(413, f"send at most {LARGEST} bytes")
+        except ClientDisconnect:
+            raise HTTPException(400, "the client is gone") from None
+        said = await answered(request.app.state.service, lambda: decoded(parsed(body)))
+        return JSONResponse(said)
+
+
+async def problem(request, error):
+    return JSONResponse({"detail": error.detail}, error.status_code, error.headers)
 
 
 async def health(request):
@@ -286,4 +315,4 @@ async def health(request):
 
 
 routes = [Route("/", answer, methods=["POST"]), Route("/health", health)]
-app = Starlette(routes=routes, lifespan=lifespan)
+app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: problem})

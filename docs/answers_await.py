@@ -5,7 +5,7 @@ import answers
 import asyncgpu_tutor as agt
 
 agt.use("cuda")
-agt.current_device().patience_us = 50_000  # as long as an await asks the GPU itself
+agt.current_device().patience_us = 50_000  # the loop asks for so long, then a thread does
 
 
 class Awaited(answers.Service):

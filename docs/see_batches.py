@@ -12,7 +12,7 @@ agt.use("cuda")  # or an error, if there's no GPU
 async def sixty_four(max_batch):
     service = InThreads(model, SHAPE, DTYPE, max_batch)
     running = asyncio.create_task(service.run())
-    for _ in range(2):  # the second time, everything is loaded
+    for _ in range(2):  # drawn is the second, for which all is loaded
         with agt.record("all") as trace:
             await asyncio.gather(*map(service, example(64)))
     running.cancel()

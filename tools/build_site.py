@@ -42,6 +42,7 @@ OWN_PROGRAM = (
     "docs/installing",
     "docs/from_cupy",
     "docs/from_pytorch",
+    "docs/from_pytorch_models",
     "docs/torch_mistakes",
     "docs/kernels_in_ci",
     "docs/any_loop",

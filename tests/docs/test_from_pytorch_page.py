@@ -32,17 +32,18 @@ from tests.tools import blocks, page, python
 
 TEXT = page("docs/from_pytorch.md")
 SNIPPETS = blocks(TEXT)
-BESIDE_IT = re.compile("import answers|from answers|transformers")
+MODELS = blocks(page("docs/from_pytorch_models.md"))
+BESIDE_IT = re.compile("import answers|from answers")
 OF_THE_SERVER = [snippet for snippet in SNIPPETS if not BESIDE_IT.search(snippet)]
 (IMPORTS,) = (snippet for snippet in SNIPPETS if "\nimport gc\n" in snippet)
 (OF_THE_MODEL,) = (snippet for snippet in SNIPPETS if "# YOUR MODEL" in snippet)
+(OF_REQUESTS,) = (snippet for snippet in SNIPPETS if "def decoded" in snippet)
 (OF_THE_LANES,) = (snippet for snippet in SNIPPETS if "class Lanes" in snippet)
 (OF_THE_SERVICE,) = (snippet for snippet in SNIPPETS if "class Service" in snippet)
 (OF_THREADS,) = (snippet for snippet in SNIPPETS if "class InThreads" in snippet)
 (OF_THE_WEB,) = (snippet for snippet in SNIPPETS if "import Starlette" in snippet)
 (OF_AWAITS,) = (snippet for snippet in SNIPPETS if "class Awaited" in snippet)
-(OF_A_CLASSIFIER,) = (snippet for snippet in SNIPPETS if "transformers" in snippet)
-(OF_FASTAPI,) = (snippet for snippet in SNIPPETS if "import FastAPI" in snippet)
+OF_TEXTS, OF_IMAGES, OF_FASTAPI = MODELS
 (ITS_TEST,) = (snippet for snippet in SNIPPETS if "def test_each" in snippet)
 SEEN = page("docs/see_batches.py")
 SHAPE = (40_000,)
@@ -51,21 +52,15 @@ NEVER_SENT = b"the rest of a body whose client is slow"
 GONE = b"the rest of a body whose client is gone"
 WRONG = (
     *(b"", b"{", b"[1, 2]", b"{}", b"\xff", b"[" * 60_000, b'{"x": "12"}', b'{"x": {"a": 1}}'),
-    *(
-        b'{"x": [1]}',
-        b'{"x": [[1, 2]]}',
-        b'{"x": [1, [2]]}',
-        b'{"x": [1, null]}',
-        b'{"x": ["1", "2"]}',
-    ),
-    *(b'{"x": [1, NaN]}', b'{"x": [1, 1e400]}', b'{"x": [1, %d]}' % 10**400),
+    *(b'{"x": [1]}', b'{"x": [[1, 2]]}', b'{"x": [1, [2]]}', b'{"x": [1, null]}'),
+    *(b'{"x": ["1", "2"]}', b'{"x": [1, NaN]}', b'{"x": [1, 1e400]}', b'{"x": [1, %d]}' % 10**400),
     b'{"x": [1, 1%s]}' % (b"0" * 5000),  # more digits than Python reads
 )
 SOON_S = 60.0  # nothing here may hang
 
 
 def test_each_snippet_compiles() -> None:
-    for snippet in SNIPPETS:
+    for snippet in (*SNIPPETS, *MODELS):
         compile(snippet, "from_pytorch.md", "exec")
 
 
@@ -253,6 +248,16 @@ def test_the_readers_test_finds_each_answer_and_a_wrong_graph(
         run_its_test(module, module.InThreads, fails=True)
 
 
+def test_the_readers_test_gives_no_false_alarm(torch_for_cpus: Any, answers: Any) -> None:
+    pytest.importorskip("starlette")
+    text = page("docs/answers.py").replace("4096", "128").replace("InThreads, 32", "InThreads, 70")
+    one = text.replace("model = toy()", "model = torch.nn.Sequential(toy(), torch.nn.Flatten(0))")
+    for right in (text, one.replace("4096, 10", "4096, 1").replace("128, 10", "128, 1")):
+        run_its_test(answers(right))
+    with pytest.raises(AssertionError, match="take requests with different ones"):
+        run_its_test(answers(text.replace("torch.rand(rows", "torch.ones(rows")))
+
+
 @pytest.fixture(params=["torch_for_cpus", pytest.param("cuda", marks=pytest.mark.gpu)])
 def where(request: pytest.FixtureRequest) -> None:
     """On a stand-in for the GPU, and on one."""
@@ -263,37 +268,86 @@ def hugging_face(torch: Any) -> Any:
     """As much of `transformers` as the page's classifier takes."""
 
     class Words(torch.nn.Module):  # type: ignore[misc]
-        def __init__(self, name: str) -> None:
+        def __init__(self, name: str, dtype: Any) -> None:
             super().__init__()
-            self.words = torch.nn.Embedding(100, 8)
+            self.words = torch.nn.Embedding(100, 8, dtype=dtype)
 
         def forward(self, input_ids: Any, attention_mask: Any) -> Any:
             words = self.words(input_ids) * attention_mask[..., None]
             return SimpleNamespace(logits=words.sum(1))
 
+        config = SimpleNamespace(id2label=dict(enumerate("abcdefgh")))
+
     class Tokenizer(SimpleNamespace):
-        def __call__(self, text: str, padding: str, truncation: bool, max_length: int) -> Any:
-            ids = list(map(len, text.split()))
-            pad = [0] * (max_length - len(ids))
+        def __call__(self, text: str, max_length: int, **options: Any) -> Any:
+            pad = [0] * (max_length - len(ids := [*map(len, text.split())]))
             return {"input_ids": ids + pad, "attention_mask": [1] * len(ids) + pad}
 
-    given = SimpleNamespace(from_pretrained=lambda name: Tokenizer(vocab_size=100))
-    models = SimpleNamespace(from_pretrained=Words)
-    return SimpleNamespace(AutoTokenizer=given, AutoModelForSequenceClassification=models)
+    tokenizer, kind = (SimpleNamespace(from_pretrained=it) for it in (lambda _: Tokenizer(), Words))
+    return SimpleNamespace(AutoTokenizer=tokenizer, AutoModelForSequenceClassification=kind)
+
+
+def posts(module: Any, *bodies: bytes) -> tuple[list[int], Any]:
+    """What the file's app says to these, one after the other: each status, and the first answer."""
+
+    async def each() -> list[tuple[int, bytes]]:
+        async with module.lifespan(module.app):
+            return [await post(module.app, body) for body in bodies]
+
+    told = asyncio.run(each())
+    return [status for status, _ in told], json.loads(told[0][1])
+
+
+def test_an_answer_that_json_cannot_say_is_a_failure(torch_for_cpus: Any, answers: Any) -> None:
+    pytest.importorskip("starlette")
+    module = answers(page("docs/answers.py").replace("4096", "128"))
+    told = posts(module, asks([3e38, -3e38] * 32))  # each is finite, and what is made of them isn't
+    assert told == ([500], {"detail": "the model's answer isn't finite"})
+
+
+def classifier(answers: Any, listing: str) -> Any:
+    """The file, with one of the other page's listings in place of the toy."""
+    text = page("docs/answers.py").replace(f"{OF_THE_MODEL}\n\n{OF_REQUESTS}", listing)
+    assert "toy" not in text
+    module = answers(text)
+    run_its_test(module, *kinds(module, answers), text=ITS_TEST.replace("1e-3", "0.05"))
+    return module
 
 
 def test_a_classifier_takes_the_place_of_the_toy(
-    where: Any, answers: Any, monkeypatch: pytest.MonkeyPatch
+    where: Any, answers: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     pytest.importorskip("starlette")
     monkeypatch.setitem(sys.modules, "transformers", hugging_face(pytest.importorskip("torch")))
-    text = page("docs/answers.py").replace(OF_THE_MODEL, OF_A_CLASSIFIER)
-    old = re.findall(r"(?s)def decoded.*?\n\n\n", text)[1]
-    module = answers(text.replace(old, ""))
-    its_test = ITS_TEST.replace("CLOSE = 1e-3", "CLOSE = 0.05")
-    run_its_test(module, *kinds(module, answers), text=its_test)
-    x = module.decoded(b'{"text": "a good film"}')
-    assert (x.shape, x.sum(1).tolist()) == (module.SHAPE, [9, 3])
+    monkeypatch.chdir(tmp_path)
+    texts = ["a " * (1 + i % 9) + "bb " * (i % 7) + "c" * (1 + i % 80) for i in range(64)]
+    Path("texts.txt").write_text("\n".join(texts), "utf-8")
+    module = classifier(answers, OF_TEXTS)
+    assert module.decoded({"text": "a good film"}).sum(1).tolist() == [9, 3]
+    told = posts(module, b'{"text": "a good film"}', b'{"x": [1]}')
+    assert (told[0], told[1]["label"] in "abcdefgh") == ([200, 400], True)
+
+
+def test_images_take_the_place_of_the_toy(
+    where: Any, answers: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    torch, picture, _ = map(pytest.importorskip, ("torch", "PIL.Image", "starlette"))
+    made = [torch.nn.AdaptiveAvgPool2d(2), torch.nn.Flatten(), torch.nn.Linear(12, 5)]
+    weights = SimpleNamespace(DEFAULT=SimpleNamespace(meta={"categories": "abcde"}))
+    models = {"ResNet50_Weights": weights, "resnet50": lambda weights: torch.nn.Sequential(*made)}
+    monkeypatch.setitem(sys.modules, "torchvision.models", SimpleNamespace(**models))
+    monkeypatch.chdir(tmp_path)
+    Path("pictures").mkdir()
+    for number, form in enumerate(("RGB", "L", "P", "RGBA") * 4):
+        color = (number * 97 % 256, number * 41 % 256, number * 200 % 256)
+        plain = picture.new("RGB", (300 + number, 280), color).convert(form)
+        plain.save(f"pictures/{number:02}.png")
+    module = classifier(answers, OF_IMAGES)
+    body, large = (Path(f"pictures/0{number}.png").read_bytes() for number in (0, 1))
+    x, module.PIXELS = module.decoded(body), 300 * 280
+    assert (x.shape, x.dtype) == (module.SHAPE, torch.uint8)
+    told = posts(module, body, b"", body[:50], b"{}", large)
+    assert (told[0], told[1]["label"] in "abcde") == ([200, 400, 400, 400, 400], True)
 
 
 async def test_fastapi_takes_the_file_as_it_is(torch_for_cpus: Any, answers: Any) -> None:
@@ -301,15 +355,17 @@ async def test_fastapi_takes_the_file_as_it_is(torch_for_cpus: Any, answers: Any
         pytest.importorskip(package)
     module = answers(page("docs/answers.py").replace("4096", "128"))
     app, x = answers(OF_FASTAPI, "api").app, module.example(1)[0]
-    body, wrong = asks(x), (b'{"x": [1]}', b'{"x": [1e39%s]}' % (b", 1" * 63), b"{}")
+    body, wrong = asks(x), (b'{"x": [1]}', b"{}", b'{"x": [1e39%s]}' % (b", 1" * 63))
     async with module.lifespan(app):
         assert await post(app, path="/health", how="GET") == (200, b'{"healthy":true}')
         status, said = await post(app, body)
         assert status == 200
         assert json.loads(said)["scores"] == pytest.approx(module.model(x).tolist(), abs=1e-3)
-        assert [(await post(app, each))[0] for each in wrong] == [422, 422, 422]
+        assert [(await post(app, each))[0] for each in wrong] == [422, 422, 400]
+        app.state.service.process = None  # which fails
+        assert await post(app, body) == (500, b'{"detail":"the model failed"}')
         module.DEADLINE_S = 0.0
-        assert (await post(app, body))[0] == 503
+        assert (await post(app, body))[0] == 504
 
 
 async def test_a_body_becomes_a_tensor() -> None:
@@ -322,7 +378,7 @@ async def test_a_body_becomes_a_tensor() -> None:
         return x
 
     names = page_names(torch=torch) | {"SHAPE": (2, 3), "DTYPE": torch.int64}
-    exec(OF_THE_WEB, names)
+    exec(OF_REQUESTS + OF_THE_WEB, names)
     names["app"].state.service = service
     numbers = [[1, 2, 30], [4, 5, 2**40]]
     assert await post(names["app"], asks(numbers)) == (200, told(numbers))
@@ -337,7 +393,8 @@ async def test_what_is_no_request_is_the_clients_error(wrong: bytes) -> None:
     torch = pytest.importorskip("torch")
     pytest.importorskip("starlette")
     names = page_names(torch=torch) | {"SHAPE": (2,), "DTYPE": torch.float32}
-    exec(OF_THE_WEB, names)
+    exec(OF_REQUESTS + OF_THE_WEB, names)
+    names["app"].state.service = None
     status, said = await post(names["app"], wrong)
     assert status == 400
     assert b"shape (2,)" in said
@@ -479,15 +536,9 @@ TORCH = SimpleNamespace(
     empty=Pinned,
     stack=lambda rows, out: np.stack(rows, out=out),
     inference_mode=nullcontext,
-    cuda=SimpleNamespace(
-        Stream=Stream,
-        stream=on_stream,
-        CUDAGraph=Graph,
-        graph=graph,
-        Event=Event,
-        synchronize=agt.synchronize,
-    ),
+    cuda=SimpleNamespace(Stream=Stream, stream=on_stream, CUDAGraph=Graph, graph=graph),
 )
+TORCH.cuda.Event, TORCH.cuda.synchronize = Event, agt.synchronize
 
 
 def twice(x: OnGpu) -> OnGpu:
@@ -512,23 +563,12 @@ def twice(x: OnGpu) -> OnGpu:
     return y
 
 
-class Reached(SimpleNamespace):
-    """Our package, for a stream of the stand-in, or an event."""
-
-    def reached(self, point: Any) -> Any:
-        return agt.reached(point.ours)
-
-    def current_device(self) -> Any:
-        return SimpleNamespace()  # whose patience is set
-
-    def use(self, name: str) -> None:
-        assert name == "cuda"
-
-
 def page_names(torch: Any = TORCH) -> dict[str, Any]:
     """What the page's listings define, with the stand-in in place of PyTorch."""
     names: dict[str, Any] = {"torch": torch}
-    names["agt"] = Reached(DeviceError=agt.DeviceError)
+    ours = {"reached": lambda point: agt.reached(point.ours), "DeviceError": agt.DeviceError}
+    ours |= {"use": lambda name: None, "current_device": SimpleNamespace}  # whose patience is set
+    names["agt"] = SimpleNamespace(**ours)
     for listing in (IMPORTS, OF_THE_LANES, OF_THE_SERVICE, OF_THREADS, OF_AWAITS):
         names["answers"] = SimpleNamespace(Service=names.get("Service"), app=None)
         exec("\n".join(line for line in listing.splitlines() if line not in NOT_HERE), names)
@@ -843,7 +883,7 @@ def served(names: dict[str, Any], kind: str = "Awaited") -> Any:
     """The page's app, in front of our model."""
     pytest.importorskip("starlette")
     names |= {"model": twice, "SHAPE": (40,), "DTYPE": TORCH.float32}
-    exec(OF_THE_WEB, names)
+    exec(OF_REQUESTS + OF_THE_WEB, names)
     names["SERVICE"] = names[kind]
     return names["app"]
 
@@ -866,13 +906,13 @@ async def test_a_client_gets_its_answer(kind: str, names: dict[str, Any]) -> Non
         assert (await post(app, largest, b" ", NEVER_ASKED_FOR))[0] == 413
         assert (await post(app, body[:50], GONE))[0] == 400  # an answer, and no traceback
         Trouble.fails = 1
-        assert await post(app, body) == (500, b'{"error":"the model failed"}')
+        assert await post(app, body) == (500, b'{"detail":"the model failed"}')
         app.state.service.queue = asyncio.Queue(1)
         app.state.service.queue.put_nowait((numbers, left := asyncio.Future[Any]()))
         assert (await post(app, body))[0] == 503
     assert isinstance(left.exception(), names["Unavailable"])
     ended = await asyncio.wait_for(post(app, body), SOON_S)
-    assert ended == (503, b'{"error":"the service has ended"}')
+    assert ended == (503, b'{"detail":"the service has ended"}')
 
 
 @pytest.mark.parametrize("kind", ["Awaited", "InThreads"])
@@ -916,4 +956,4 @@ async def test_a_gpu_that_hangs_does_not_hold_up_the_end(names: dict[str, Any]) 
         for task in (left := asyncio.all_tasks() - {asyncio.current_task(), asked}):
             task.cancel()  # as asyncio.run does
         await asyncio.wait(left)
-        assert await asked == (503, b'{"error":"the service has ended"}')
+        assert await asked == (503, b'{"detail":"the service has ended"}')

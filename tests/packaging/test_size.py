@@ -20,7 +20,7 @@ WHOLE = {
     "asyncgpu_tutor": 23_800,
     "asyncgpu_course": 11_853,
     "simgpu": 28_125,
-    "tests": 35_850,
+    "tests": 35_890,
     "course": 47_290,
     "tools": 7_840,
     "benchmarks": 9_164,

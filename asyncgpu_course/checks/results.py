@@ -116,9 +116,13 @@ def report_on(kernel: agt.Kernel, args: Sequence[Any], right: CheckedArray, **la
 
 
 def accesses_of(
-    kernel: agt.Kernel, args: Sequence[Any], shape: ResultShape, block: tuple[int, int, int]
+    kernel: agt.Kernel,
+    args: Sequence[Any],
+    shape: ResultShape,
+    block: tuple[int, int, int],
+    grid: tuple[int, int, int] = (1, 1, 1),
 ) -> tuple[Watched, list[str]]:
-    """All accesses of a launch of one block, in order; and the names of the arrays that the kernel is given.
+    """All accesses of a launch, in order; and the names of the arrays that the kernel is given.
 
     Its last argument is an output of this shape, as for `looked_at`.
     """
@@ -126,10 +130,25 @@ def accesses_of(
     given: list[Any] = [*args, np.zeros(shape, np.float32)]
     arrays = [n for n, x in zip(names, given, strict=True) if isinstance(x, np.ndarray)]
     memories = [memory_of(x, n) if n in arrays else x for n, x in zip(names, given, strict=True)]
-    seen = Watched(kernel.name, kernel.source, (1, 1, 1), block, most=100_000)
+    seen = Watched(kernel.name, kernel.source, grid, block, most=100_000)
     call(seen.run, memories)
     must(not seen.fault, one_line(seen.fault or Exception()))
     return seen, arrays
+
+
+def waits_of(
+    kernel: agt.Kernel, args: Sequence[Any], shape: ResultShape, block: int
+) -> tuple[Watched, float]:
+    """All accesses of a launch of one block, and how often the warp waits for memory that does so most.
+
+    Waits for volatile loads are in no such count, so inputs may not be read by any.
+    """
+    run, arrays = accesses_of(kernel, args, shape, (block, 1, 1))
+    for at in run.steps:
+        cause = f"`{at.array}` is read as `volatile` (line {at.line} of the kernel), so a compiler may not "
+        cause += "move its loads: nobody writes there meanwhile, so read it without"
+        must(at.write or not at.volatile or at.array not in arrays, cause)
+    return run, max(float(at.trips.max()) for at in run.steps)
 
 
 def equal(got: object, expected: CheckedArray) -> None:

@@ -40,3 +40,45 @@
 # + (void)bar.arrive();  // y[me] = own(x[me]) isn't done yet
 # - bar.wait(std::move(token));
 # + while (!bar.try_wait_parity(0)) { }
+
+
+# %% id=21b-meanwhile
+# - float mine = own(x[me]);
+# + float mine = x[me];
+# + for (int k = 0; k < 20; k++) mine = mine * 0.5f + 1.0f;
+
+
+# %% id=21b-bring
+# - __shared__ float shared[96];
+# + __shared__ __align__(16) float shared[96];
+# - if (me == 0) init(&full, 96);
+# + if (me == 0) init(&full, 3);
+# - if (me < 96) {
+# -     shared[me] = x[me];
+# -     (void)full.arrive();
+# -     }
+# + if (me < 96 && me % 32 == 0) {
+# +     cuda::device::memcpy_async_tx(shared + me, x + me, cuda::aligned_size_t<16>(128), full);
+# +     (void)cuda::device::barrier_arrive_tx(full, 1, 128);
+# + }
+
+
+# %% id=21b-handover
+# - empty[k % 2].wait_parity(1 - k / 2 % 2);
+# + if (lane == 0) empty[k % 2].wait_parity(1 - k / 2 % 2);
+# + __syncwarp();
+
+
+# %% id=21b-handover
+# - __shared__ float place[2][32];
+# + __shared__ __align__(16) float place[2][32];
+# - init(&full[threadIdx.x], 32);
+# + init(&full[threadIdx.x], 1);
+# - if (threadIdx.x < 32) {
+# + if (threadIdx.x == 0) {
+# - place[k % 2][lane] = x[k * 32 + lane];
+# - (void)full[k % 2].arrive();
+# + cuda::device::memcpy_async_tx(place[k % 2], x + k * 32, cuda::aligned_size_t<16>(128), full[k % 2]);
+# + (void)cuda::device::barrier_arrive_tx(full[k % 2], 1, 128);
+# - } else {
+# + } else if (threadIdx.x >= 32) {

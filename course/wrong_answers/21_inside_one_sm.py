@@ -147,3 +147,52 @@ extern "C" __global__ void smooth(int n, const float* x, float* y)
 # %% id=21-next-tile cause="compute between a copy and its wait"
 # - __pipeline_wait_prior(1);
 # + __pipeline_wait_prior(0);
+
+
+# %% id=21-under-way of=starter cause="`x` is read as `volatile` (line 9 of the kernel)"
+# - extern "C" __global__ void dot(int n, const float* x, const float* w, float* out)
+# + extern "C" __global__ void dot(int n, const volatile float* x, const float* w, float* out)
+
+
+# %% id=21-under-way cause="a thread waits for memory 64 times, and 16 are enough"
+# - for (; i + 3 * threads < n; i += 4 * threads) {
+# + for (; threadIdx.x < 96 && i + 3 * threads < n; i += 4 * threads) {
+
+
+# %% id=21-under-way cause="with n=6144 and 128 threads"
+# - for (; i + 3 * threads < n; i += 4 * threads) {
+# + for (; n == 8192 && i + 3 * threads < n; i += 4 * threads) {
+
+
+# %% id=21-next-tile cause="share out the tiles"
+# - __pipeline_memcpy_async(&tile[0][me], &x[blockIdx.x * 256 + me], sizeof(float));
+# + __pipeline_memcpy_async(&tile[0][me], &x[me], sizeof(float));
+# - for (int t = blockIdx.x; t < n / 256; t += gridDim.x) {
+# -     int next = t + gridDim.x;
+# + for (int t = 0; t < n / 256; t++) {
+# +     int next = t + 1;
+
+
+# %% id=21-next-tile cause="a thread waits for memory 20 times"
+# - if (blockIdx.x < n / 256)
+# + if (n > 99 * 256)
+# - int next = t + gridDim.x;
+# + if (n < 99 * 256) tile[now][me] = x[t * 256 + me];
+# + int next = n < 99 * 256 ? n : t + gridDim.x;
+
+
+# %% id=21-ring cause="no tile comes by an asynchronous copy"
+ring = agt.Kernel(r"""
+extern "C" __global__ void ring(int tiles, const float* x, float* y)
+{
+    float sum = 0.0f;
+    for (int t = 0; t < tiles; t++) sum += x[t * 256 + 255 - threadIdx.x];
+    y[threadIdx.x] = sum;
+}
+""")
+
+
+# %% id=21-ring cause="keep three tiles under way"
+# - __pipeline_wait_prior(2);
+# + if (threadIdx.x < 32) __pipeline_wait_prior(2);
+# + else __pipeline_wait_prior(0);

@@ -158,7 +158,7 @@ extern "C" __global__ void meanwhile(const float* x, float* y)
 # + if (me >= 64) full.wait_parity(0);
 
 
-# %% id=21b-bring cause="the warps read x 6 times, and 3 are enough"
+# %% id=21b-bring cause="the warps read 192 numbers of x, and 96 are enough"
 # - y[lane] = shared[lane] + shared[lane + 32] + shared[lane + 64];
 # + y[lane] = x[lane] + x[lane + 32] + x[lane + 64];
 
@@ -183,7 +183,7 @@ extern "C" __global__ void meanwhile(const float* x, float* y)
 # + sum += x[k * 32 + 31 - lane];
 
 
-# %% id=21b-handover cause="the warps read x 74 times, and 37 are enough"
+# %% id=21b-handover cause="the warps read 320 numbers of x, and 160 are enough"
 # - sum += place[k % 2][31 - lane];
 # + sum += x[k * 32 + 31 - lane];
 
@@ -285,3 +285,38 @@ extern "C" __global__ void meanwhile(const float* x, float* y)
 #   float sum = 0.0f;
 #   for (int k = 0; k < turns; k++) {
 # + if (k + 1 < turns) full[(k + 1) % 2].wait_parity((k + 1) / 2 % 2);
+
+
+# %% id=21b-bring cause="is written (line 11 of the kernel) before the block meets"
+# - if (me == 0) init(&full, 96);
+# + if (me == 0) init(&full, 96);
+# + if (me < 96) shared[me] = x[me];
+# - shared[me] = x[me];
+
+
+# %% id=21b-handover cause="use no more places"
+# - __shared__ float place[2][32];
+# - __shared__ barrier full[2], empty[2];
+# + __shared__ float place[40][32];
+# + __shared__ barrier full[40];
+# - if (threadIdx.x < 2) {
+# -     init(&full[threadIdx.x], 32);
+# -     init(&empty[threadIdx.x], 32);
+# - }
+# + if (threadIdx.x < 40) init(&full[threadIdx.x], 32);
+# - empty[k % 2].wait_parity(1 - k / 2 % 2);
+# - place[k % 2][lane] = x[k * 32 + lane];
+# - (void)full[k % 2].arrive();
+# + place[k % 40][lane] = x[k * 32 + lane];
+# + (void)full[k % 40].arrive();
+# - full[k % 2].wait_parity(k / 2 % 2);
+# - sum += place[k % 2][31 - lane];
+# - (void)empty[k % 2].arrive();
+# + full[k % 40].wait_parity(k / 40 % 2);
+# + sum += place[k % 40][31 - lane];
+
+
+# %% id=21b-meanwhile cause="15 clocks after its `arrive()`"
+# - auto token = bar.arrive();
+# + auto token = bar.arrive();
+# + while (!bar.try_wait_parity(0)) { }

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from simgpu.common import LaunchDim
 from simgpu.cuda_c import GlobalMemory, InterpreterLimits, compile_source
+from simgpu.cuda_c.cost.path import TRIP
 from simgpu.cuda_c.lockstep.team import place_in
+from simgpu.cuda_c.memory.pointers import Together
 from simgpu.errors import FaultSite, KernelFault
 
 
@@ -25,7 +27,15 @@ class AccessSite:
     # Their numbers in the grid: the block's number times the threads of a block, plus the thread's own.
     threads: NDArray[np.int64]
     elements: NDArray[np.int64]  # for each of them, the element that it touches
+    size: int  # bytes, from there on
+    # Until then, for each of them: the clocks that its warp was busy for, and how often that warp has waited
+    # for memory, as a tally counts both. And how often blocks have met, with phases of barriers.
+    clocks: NDArray[np.int64]
+    trips: NDArray[np.float64]
+    met: int
     atomic: bool = False
+    volatile: bool = False
+    apart: bool = False  # by a copy that goes on by itself
 
 
 @dataclass
@@ -101,12 +111,18 @@ class Watched:
             return
         layout = team.layout
         own = layout.numbers[layout.block[mask.index]] * self.block_threads
-        size = self.sizes.setdefault(ptr.name, size)
-        self.shapes.setdefault(ptr.name, (ptr.region.nbytes // size,))
-        touched = np.broadcast_to(np.asarray(mask.take(ptr.address())) // size, (mask.n,))
+        unit = self.sizes.setdefault(ptr.name, size)
+        self.shapes.setdefault(ptr.name, (ptr.region.nbytes // unit,))
+        # In bulk, a lane has many elements.
+        at = ptr.address() if isinstance(mask, Together) else mask.take(ptr.address())
+        touched = np.broadcast_to(np.asarray(at) // unit, (mask.n,))
         threads = np.asarray(own + layout.linear[mask.index], np.int64)
-        what = site.at.line, ptr.name, site.write, threads, np.array(touched, np.int64)
-        self.steps.append(AccessSite(*what, atomic=site.scope > 0))
+        clocks, warp = team.meter.clocks(), layout.warp[mask.index]
+        trips = (team.meter.progress() - clocks) / TRIP
+        what = site.at.line, ptr.name, site.write, threads, np.array(touched, np.int64), size
+        when = clocks[warp], trips[warp], team.meter.barriers
+        kinds = site.scope > 0, site.volatile, site.apart
+        self.steps.append(AccessSite(*what, *when, *kinds))
 
 
 def memory_of(array: NDArray[Any], name: str) -> GlobalMemory:

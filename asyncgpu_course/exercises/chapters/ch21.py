@@ -9,7 +9,7 @@ import numpy as np
 import asyncgpu_tutor as agt
 from asyncgpu_course.checks.operations import exact_numbers
 from asyncgpu_course.checks.rejection import case, must
-from asyncgpu_course.checks.results import as_kernel, equal, looked_at, report_on
+from asyncgpu_course.checks.results import as_kernel, equal, looked_at, report_on, waits_of
 from asyncgpu_course.exercises.exercise import Exercise
 
 _MANY = 131  # tiles: more than anybody would write down
@@ -21,11 +21,14 @@ def check_under_way(mine: Any, _model: Any) -> None:
     for n in (4096, 5000, 127, 1, 8192):
         x, w = exact_numbers(n, n), exact_numbers(n + 1, n)
         with case(f"n={n}"):
-            parts, report = looked_at(kernel, [n, x, w], (128,), grid=2, block=64)
+            parts, _ = looked_at(kernel, [n, x, w], (128,), grid=2, block=64)
             equal(parts.sum(keepdims=True), np.array([x @ w], np.float32))
-    trips, most = report.counts.chain_load_rounds, 8192 // 128 // 4
-    cause = f"with n=8192 and 128 threads, a thread waits for memory {trips} times, and {most} are enough: "
-    must(trips <= most, cause + "read four numbers of each array before you use the first")
+    for n in (8192, 6144):
+        given = [n, exact_numbers(n, n), exact_numbers(n + 1, n)]
+        trips, most = round(waits_of(kernel, given, (128,), 128)[1]), n // 128 // 4
+        cause = f"with n={n} and 128 threads, a thread waits for memory {trips} times, and {most} "
+        cause += "are enough: read four numbers of each array before you use the first"
+        must(trips <= most, cause)
 
 
 def check_next_tile(mine: Any, _model: Any) -> None:
@@ -37,11 +40,17 @@ def check_next_tile(mine: Any, _model: Any) -> None:
         right = (np.roll(tile, 1, 1) + tile + np.roll(tile, -1, 1)).reshape(-1)
         with case(f"{tiles} tiles for {blocks} blocks"):
             report = report_on(kernel, [len(x), x], right, grid=blocks, block=256)
-    trips = report.counts.chain_load_rounds
-    # Less, the more there is between a copy and the wait for it; as many as tiles, if there's nothing.
-    cause = f"with {_MANY} tiles for a block, a thread waits for memory {trips} times: let "
-    cause += "copies be asynchronous, by `__pipeline_memcpy_async`, and compute between a copy and its wait"
-    must(trips < 0.95 * _MANY, cause)
+            written = report.counts.store_bytes // x.itemsize
+            cause = f"the blocks write {written} numbers, and there are {len(x)}: "
+            must(written <= len(x), cause + "share out the tiles, so that one block has each")
+    for tiles in (_MANY, 20):
+        x = exact_numbers(tiles, tiles * 256)
+        run, trips = waits_of(kernel, [len(x), x], x.shape, 256)
+        # Less, the more there is between a copy and the wait for it; as many as tiles, if there's nothing.
+        cause = f"with {tiles} tiles for a block, a thread waits for memory {trips:.0f} times: let "
+        cause += "copies be asynchronous, by `__pipeline_memcpy_async`, and compute between a copy "
+        cause += "and its wait"
+        must(trips < 0.95 * tiles and any(at.apart for at in run.steps), cause)
 
 
 def summed(kernel: agt.Kernel, rows: int, width: int, block: int) -> Any:
@@ -53,18 +62,25 @@ def summed(kernel: agt.Kernel, rows: int, width: int, block: int) -> Any:
 
 def check_ring(mine: Any, model: Any) -> None:
     """The sums are right, with three tiles under way and one barrier a turn."""
-    kernel = as_kernel(mine, "ring")
+    kernel, met = as_kernel(mine, "ring"), dict[int, int]()
     for tiles in (9, 1, 3, 0, 33, _MANY):
         with case(f"tiles={tiles}"):
-            report = summed(kernel, tiles, 256, block=256)
-            met = report.counts.barriers
-            # Whoever makes barriers of their own meets once before the first turn.
-            must(met <= tiles + 1, f"the block meets {met} times, and once a turn is enough")
-    own = summed(as_kernel(model, "ring"), _MANY, 256, block=256)
-    trips, most = report.counts.chain_load_rounds, own.counts.chain_load_rounds
-    cause = f"with {_MANY} tiles, a thread waits for memory {trips} times, and {most} are enough: keep three "
-    # Twice as many with two under way. Who brings their own numbers meets nobody, and waits once more.
-    must(trips <= most + 2, cause + "tiles under way while a fourth is added")
+            met[tiles] = summed(kernel, tiles, 256, block=256).counts.barriers
+    given = [_MANY, exact_numbers(_MANY, _MANY * 256)]
+    run, trips = waits_of(kernel, given, (256,), 256)
+    copies = [at for at in run.steps if at.apart]
+    # A copy in bulk, by one thread, has a phase to which only that thread comes.
+    bulk = any(len(at.threads) > 1 == len({*at.threads.tolist()}) for at in copies)
+    for tiles, times in met.items():
+        cause = f"with tiles={tiles}, the block meets {times - tiles * bulk} times, and once a turn is enough"
+        # Whoever makes barriers of their own meets once before the first turn.
+        must(times <= tiles * (1 + bulk) + 1, cause)
+    cause = "no tile comes by an asynchronous copy: bring each one to its place as `fetch` does"
+    must(bool(copies), cause)
+    _, most = waits_of(as_kernel(model, "ring"), given, (256,), 256)
+    cause = f"with {_MANY} tiles, a thread waits for memory {trips:.0f} times, and {most:.0f} are enough: "
+    # Twice as many with two under way. The less there is to do in a turn, the more of them.
+    must(trips <= 1.3 * most + 2, cause + "keep three tiles under way while a fourth is added")
 
 
 CHAPTER_21 = (

@@ -9,15 +9,17 @@ from typing import Any
 import numpy as np
 
 from asyncgpu_course.checks.code_steps import steps
-from asyncgpu_course.checks.operations import exact_numbers
+from asyncgpu_course.checks.operations import WARP, exact_numbers
 from asyncgpu_course.checks.rejection import case, must
 from asyncgpu_course.checks.results import accesses_of, as_kernel, report_on
 from asyncgpu_course.exercises.chapters.ch21 import summed
 from asyncgpu_course.exercises.exercise import Exercise
-from asyncgpu_course.internals import count
+from asyncgpu_course.internals import Watched, count
 
 _MANY = 37  # turns: more than anybody would write down
 _WORD = 8  # bytes of a barrier
+_PACKET = 4 * WARP  # bytes
+_OWN = 60  # clocks: `own` takes 160, and 80 by fused multiply-adds
 
 
 def check_meanwhile(mine: Any, _model: Any) -> None:
@@ -28,14 +30,21 @@ def check_meanwhile(mine: Any, _model: Any) -> None:
     for _ in range(20):
         own = own * np.float32(0.5) + np.float32(1)
     report = report_on(kernel, [x], own + x[::-1], grid=1, block=64)
-    calls = [step.name for step in steps(kernel.source, kernel.name)]
+    run, given = accesses_of(kernel, [x], (64,), (64, 1, 1))
+    looks = [at for at in run.steps if at.atomic and run.sizes[at.array] == _WORD]
     cause = "nobody arrives anywhere: take a `barrier`, call `arrive()`, and later `wait`"
-    must("arrive" in calls, cause)
-    order = [name for name in calls if name in ("arrive", "own") or "wait" in name]
-    right = "arrive_and_wait" not in order and order[0] == "arrive" and "wait" in order[-1]
-    must(right and "own" in order, "call `arrive()` before `own`, and `wait` behind it")
+    must(any(at.write for at in looks), cause)
+    came = dict[int, int]()  # the clocks of a warp that hasn't waited yet, when it arrived
+    for at in looks:
+        for warp, now in zip((at.threads // WARP).tolist(), at.clocks.tolist(), strict=True):
+            busy = _OWN if at.write else now - came.pop(warp, now - _OWN)
+            cause = f"warp {warp} waits (line {at.line} of the kernel) {busy} clocks after its `arrive()`, "
+            cause += "before its own work is done: call `arrive()` before `own`, and wait behind it"
+            must(busy >= _OWN, cause)
+            if at.write:
+                came[warp] = now
     _met_once(report.counts.barriers - 1)  # besides the phase
-    _passes_through(report.counts, 6, 4)
+    _passes_through(run, given, 6, 4)
 
 
 def _met_once(times: int) -> None:
@@ -51,15 +60,18 @@ def check_handover(mine: Any, _model: Any) -> None:
         with case(f"turns={turns}"):
             seen[turns] = summed(kernel, turns, 32, block=64).counts
     _met_once([step.name for step in steps(kernel.source, kernel.name)].count("__syncthreads"))
-    _passes_through(seen[_MANY], _MANY, 2 * _MANY)
+    room = seen[_MANY].shared_bytes
+    cause = f"the block takes {room} bytes of shared memory, and two places with their four barriers take "
+    must(room < 3 * _PACKET, cause + "288: use no more places")
     # Phases count as barriers, and each turn has one of `full` and one of `empty`.
     more = seen[_MANY].barriers - seen[0].barriers - 2 * _MANY
     cause = f"with {_MANY} turns, there are {more} phases or meetings of the block too many: "
     must(more <= 0, cause + "in a turn, one phase of `full` and one of `empty` are enough")
     run, given = accesses_of(kernel, [5, exact_numbers(5, 160)], (32,), (64, 1, 1))
+    _passes_through(run, given, 5, 10)
     places = [s for s in run.steps if s.array not in given and run.sizes[s.array] != _WORD]
-    filled = [(1 if s.write else -1) * len(s.threads) for s in places]
-    most = int(np.cumsum(filled).max()) // 32
+    filled = [(1 if s.write else -1) * len(s.threads) * s.size for s in places]
+    most = int(np.cumsum(filled).max()) // _PACKET
     cause = f"warp 0 is never more than {count(most, 'packet')} ahead of warp 1, and two places "
     must(most > 1, cause + "are room for two: wait only for the place that the next one goes to")
     _waits_for_that_place([s for s in run.steps if s.array not in given], run.sizes)
@@ -88,12 +100,18 @@ def _waits_for_that_place(steps: Sequence[Any], sizes: Mapping[str, int]) -> Non
         must(place in used[name, number] or not used[name, number], cause)
 
 
-def _passes_through(counts: Any, packets: int, least: int) -> None:
-    loads, uses = counts.global_load_requests, counts.shared_requests
-    cause = f"the warps read x {loads} times, and {packets} are enough: "
-    must(loads <= packets, cause + "who takes should read shared memory instead")
-    cause = f"the warps use shared memory {uses} times, and at least {least} are needed: "
-    must(uses >= least, cause + "who brings writes each packet there, and who takes reads it")
+def _passes_through(run: Watched, given: Sequence[str], most: int, least: int) -> None:
+    """So many packets are loaded at most, and so many put into shared memory or taken out at least."""
+    loaded, passed = 0, 0
+    for at in run.steps:
+        moved = len(at.threads) * at.size
+        loaded += moved * (at.array in given[:-1])
+        passed += moved * (at.array not in given and run.sizes[at.array] != _WORD)
+    cause = f"the warps read {loaded // 4} numbers of x, and {most * WARP} are enough: "
+    must(loaded <= most * _PACKET, cause + "who takes should read shared memory instead")
+    cause = f"{passed // 4} numbers are written to shared memory or read there, and {least * WARP} "
+    cause += "at least are needed: who brings writes each packet there, and who takes reads it"
+    must(passed >= least * _PACKET, cause)
 
 
 def check_bring(mine: Any, _model: Any) -> None:
@@ -108,9 +126,13 @@ def check_bring(mine: Any, _model: Any) -> None:
     both = all(any(word in name for name in calls) for word in ("arrive", "wait"))
     must(both, "those who bring should `arrive` at `full`, and the one who takes should wait there")
     _met_once(report.counts.barriers - 1)  # besides the phase
-    _passes_through(report.counts, 3, 6)
-    run, _ = accesses_of(kernel, [x], (32,), (128, 1, 1))
+    run, given = accesses_of(kernel, [x], (32,), (128, 1, 1))
+    _passes_through(run, given, 3, 6)
     for step in run.steps:
+        if step.write and step.array not in given and run.sizes[step.array] != _WORD:
+            cause = f"`{step.array}` is written (line {step.line} of the kernel) before the block meets, so "
+            cause += "all wait for those who bring: bring behind the `__syncthreads()`"
+            must(step.met > 0, cause)
         if run.sizes[step.array] == _WORD and not step.write:
             who = step.threads.min()
             cause = f"thread {who}, which brings, waits at `{step.array}` (line {step.line} of the kernel): "

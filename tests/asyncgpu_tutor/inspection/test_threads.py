@@ -164,3 +164,35 @@ def test_names_of_small_arrays_are_beside_each_other() -> None:
     assert all(x + text_width(name, 11) <= y for (x, name), (y, _) in pairwise(names))
     (title,) = (t.text or "" for t in svg.iter() if "agt-title" in t.get("class", ""))
     assert title.endswith("\u2026")
+
+
+BULK = r"""
+#include <cuda/barrier>
+extern "C" __global__ void bulk(const volatile float* w, const float* x, float* y)
+{
+    __shared__ __align__(16) float tile[64];
+    __shared__ cuda::barrier<cuda::thread_scope_block> full;
+    if (threadIdx.x == 0) init(&full, 1);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        cuda::device::memcpy_async_tx(tile, x + 4, cuda::aligned_size_t<16>(256), full);
+        (void)cuda::device::barrier_arrive_tx(full, 1, 256);
+    }
+    full.wait_parity(0);
+    y[threadIdx.x] = threadIdx.x < 32 ? tile[threadIdx.x] : w[threadIdx.x];
+}
+"""
+
+
+def test_a_bulk_copy_is_one_thread_that_goes_through_many_elements() -> None:
+    x = np.ones(68, np.float32)
+    found = agt.show_threads(agt.Kernel(BULK), x, x, x.copy(), grid=1, block=64)
+    read, *_ = [step for step in found.steps if step.array == "x"]
+    put, *_ = [step for step in found.steps if step.array == "tile" and step.write]
+    assert (read.apart, read.write, read.size) == (True, False, 4)
+    assert (put.apart, put.met, found.steps[-1].met) == (True, 1, 2)
+    assert read.elements.tolist() == [*range(4, 68)]
+    assert put.elements.tolist() == [*range(64)]
+    assert {*read.threads.tolist()} == {0} == {*put.threads.tolist()}
+    assert [step.array for step in found.steps if step.volatile] == ["w"]
+    assert found.steps[-1].clocks.min() > put.clocks.max()

@@ -20,6 +20,7 @@ from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert, typed_value
 from simgpu.cuda_c.compile.typed import Expr
 from simgpu.cuda_c.lockstep import Mask, Site, Team, varies
+from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.memory.copies import BULK_READ, BULK_WRITTEN, copies_of
 from simgpu.cuda_c.memory.phases import phases_of
 from simgpu.cuda_c.memory.pointers import MaskedAccess, Ptr, Together, one_region, region_of
@@ -47,6 +48,7 @@ def _stretch(
     before = np.asarray(np.cumsum(words), np.int64) - words
     part = np.asarray(np.repeat(start - before, words) + np.arange(int(words.sum())), np.int64)
     a = MaskedAccess(t, Together(np.repeat(m.index, words)), ptr, types.UINT, site, 4, part=part)
+    access.tell(t, a.mask, replace(ptr, offset=part, stride=4, base=0), 4, site)
     t.meter.bulk(site, int(nbytes.sum()), region.shared)
     return region, a
 

@@ -20,7 +20,7 @@ WHOLE = {
     "asyncgpu_tutor": 23_800,
     "asyncgpu_course": 11_912,
     "simgpu": 28_125,
-    "tests": 35_890,
+    "tests": 35_930,
     "course": 47_450,
     "tools": 7_840,
     "benchmarks": 9_164,

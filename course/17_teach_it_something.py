@@ -601,7 +601,7 @@ with agt.using("sim"):
 # %% [markdown] id=exercise-snapshot
 # ### Exercise: a snapshot
 #
-# The way out is a quick copy within the device, into `spare`, between two steps. From there it goes to the host, on `other`, and the steps go on. That's what `train` does: `every` steps, then a snapshot into the first of the pinned arrays `hosts`, and so on, until all are full. Two waits are missing: put them where no step waits longer than it must.
+# The way out is a quick copy within the device, into `spare`, between two steps. From there it goes to the host, on `other`, and the steps go on. That's what `train` does: `every` steps, then a snapshot into the first of the pinned arrays `hosts`, and so on, until all are full. Two waits are missing: have a stream wait each time, and not Python, and put them where no step waits longer than it must.
 
 # %% id=17-snapshot starter
 def train(step, weights, spare, hosts, every, stream, other):

@@ -284,3 +284,24 @@ def watched(step, loss, rounds, every, stream, draw):  # with one step of the ne
 # - stream.wait_event(other.record())
 # + step().async_on(stream)
 # + stream.wait_event(other.record())
+
+
+# %% id=17-loss cause="but thread 0 of the grid writes 3 elements"
+# - if (i >= examples) return;
+# - float* mine = logits + i * tokens;
+# + if (i) return;
+# + for (; i < examples; i++) {
+# + float* mine = logits + i * tokens;
+# - mine[j] = (expf(mine[j] - most) / sum - (j == right[i])) / examples;
+# + mine[j] = (expf(mine[j] - most) / sum - (j == right[i])) / examples; }
+
+
+# %% id=17-snapshot cause="the host waited 5 times, and should wait 2 times: have streams wait for events"
+# - stream.wait_event(other.record())
+# + other.synchronize()
+
+
+# %% id=17-snapshot cause="a snapshot went to a new array on the device: `spare` does"
+# - stream.wait_event(other.record())
+# - agt.memcpy(spare.borrow(), weights.borrow()).async_on(stream)
+# + spare = agt.dup(weights.borrow()).last().async_on(stream)

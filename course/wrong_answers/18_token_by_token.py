@@ -275,3 +275,8 @@ def say_all(rooms, lasts):  # a graph for each, the longest first
 # %% id=18-say cause="`tell` was called with [343, 0], and"
 # - if now < 0:
 # + if now <= 0:
+
+
+# %% id=18-while cause="there's no loop in the graph"
+# - loop = agt.CudaGraph.while_loop(going.borrow(), step())
+# + loop = agt.zip(*[agt.CudaGraph.cond(going.borrow(), step()) for _ in range(120)])

@@ -65,6 +65,7 @@ def _surprised(answer: Any, _: Any, examples: int, tokens: int, wide: float, at:
     chances[rows, right] -= 1
     with case("the gradients, where the logits were"):
         equal(agt.d2h(logits.borrow()).sync(), (chances / examples).astype(np.float32))
+    results.one_writer(kernel, [3, 2, right[:1].repeat(3), noise(4, 3, 2)], (3,), (64,), 1)
 
 
 # ------------------------------------------------------------------ read ahead
@@ -159,6 +160,9 @@ def _as_it_was(found: tuple[Observed, _Trainee, Any], rounds: int, every: int) -
     run, trainee, hosts = found
     schedule.launches(run.trace, "step", rounds * every)
     schedule.is_done(run, "train")
+    cause = "a snapshot went to a new array on the device: `spare` does for any number of them"
+    must(not schedule.driver_calls(run.trace, "malloc "), cause)
+    schedule.waits(run.trace, 2, "have streams wait for events, and Python only at the end")
     right = trainee.after([np.ones(1, np.float32)] * (rounds * every))[every - 1 :: every]
     for number, (got, wanted) in enumerate(zip(hosts, right, strict=True)):
         with case(f"the snapshot after round {number}"):
@@ -175,12 +179,12 @@ def _as_it_was(found: tuple[Observed, _Trainee, Any], rounds: int, every: int) -
 CHAPTER_17 = (
     Exercise("17-loss", "How surprised, and which way?", "loss",
              cases(_surprised, [(40, 30, 1.0, 0.0), (70, 50, 60.0, 0.0), (1, 7, 1.0, -200.0)],
-                   "{} examples of {} tokens")),
+                   "{:example} of {:token}")),
     Exercise("17-ahead", "Read ahead", "train", runs(_ahead, _read_ahead, [(4,), (1,), (5,)], "batches={}")),
     Exercise("17-rate", "A rate that falls", "falling",
-             runs(_falling, _each_rate, [(4,), (6,), (1,)], "{} rates")),
+             runs(_falling, _each_rate, [(4,), (6,), (1,)], "{:rate}")),
     Exercise("17-live", "Drawn live", "watched",
-             runs(_watched, _live, [(3, 4), (1, 2), (4, 3)], "{} rounds of {} steps")),
+             runs(_watched, _live, [(3, 4), (1, 2), (4, 3)], "{:round} of {:step}")),
     Exercise("17-snapshot", "A snapshot", "train",
-             runs(_snapshots, _as_it_was, [(3, 2), (1, 3), (4, 1)], "{} rounds of {} steps")),
+             runs(_snapshots, _as_it_was, [(3, 2), (1, 3), (4, 1)], "{:round} of {:step}")),
 )  # fmt: skip

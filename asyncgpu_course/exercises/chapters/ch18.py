@@ -125,6 +125,8 @@ def _in_one_launch(found: tuple[Observed, _Speaker, CheckedArray], length: int) 
     """One launch says it all and brings it along; another one finds nothing left to say."""
     run, speaker, out = found
     schedule.launches(run.trace, "say", length)
+    cause = "there's no loop in the graph, so a longer text would be cut: see `while_loop`"
+    must(bool(run.trace.find("while")), cause)
     with case("`out` after the launch"):
         equal(out[:length], speaker.text.astype(np.int32))
 

@@ -427,3 +427,11 @@ def serve(room):
 # +     return len(text), text[:1], text[-1:]
 # +
 # + return [n for n, text in told.items() if ends(text) != ends(own[n][: len(text)])]
+
+
+# %% id=19-door cause="somebody else was taken out of the line"
+# - if len(desk.line) >= desk.most:
+# + desk.line.append(visitor)
+# + if len(desk.line) > desk.most:
+# +     desk.line.pop(0)
+# - desk.line.append(visitor)

@@ -255,7 +255,7 @@ async def _all_heard(mine: Ask) -> None:
 async def _turned_away(mine: Ask) -> None:
     for most, waiting in ((2, 2), (2, 3), (0, 0)):
         desk = _Desk(most, waiting)
-        visitor = _Talk([1], desk)
+        visitor, line = _Talk([1], desk), [*desk.line]
         words = f"{waiting} in line and room for {most}"
         asking = asyncio.ensure_future(anext(_generator(mine, desk, visitor), None))
         long = [waiting]
@@ -268,6 +268,7 @@ async def _turned_away(mine: Ask) -> None:
             raise Rejected(f"with {words}, nobody was told: raise `agt.errors.ServerBusyError`")
         cause = f"with {words}, the line was {long} long, turn by turn: look first, and get in line then"
         must({*long} == {waiting}, cause)
+        must(desk.line == line, f"with {words}, somebody else was taken out of the line")
     desk = _Desk(3, 2)
     visitor = _Talk([1], desk)
     try:

@@ -115,6 +115,16 @@ def report_on(kernel: agt.Kernel, args: Sequence[Any], right: CheckedArray, **la
     return report
 
 
+def plain_report_on(
+    kernel: agt.Kernel, args: Sequence[Any], right: CheckedArray, **launch: Any
+) -> Any:
+    """The same on a kernel without atomics, which are in no count of loads, stores, sectors and passes."""
+    report = report_on(kernel, args, right, **launch)
+    cause = f"the threads do {report.counts.atomics} atomic operations, and no two of them write to one "
+    must(not report.counts.atomics, cause + "place: load and store")
+    return report
+
+
 def accesses_of(
     kernel: agt.Kernel,
     args: Sequence[Any],

@@ -22,53 +22,42 @@
 
 
 # %% id=20b-ahead
-ahead = agt.Kernel(r"""
-extern "C" __global__ void ahead(int n, const float* a, const float* b, float* c)
-{
-    __shared__ float tiles[2][2][16][16];
-    int x = threadIdx.x, y = threadIdx.y;
-    a += (blockIdx.y * 16 + y) * n + x;
-    b += y * n + blockIdx.x * 16 + x;
-    float sum = 0.0f;
-    tiles[0][0][y][x] = *a;
-    tiles[0][1][y][x] = *b;
-    for (int t = 0; t < n / 16; t++) {
-        __syncthreads();
-        bool more = t + 1 < n / 16;
-        float next_a = more ? a[(t + 1) * 16] : 0.0f, next_b = more ? b[(t + 1) * 16 * n] : 0.0f;
-        for (int k = 0; k < 16; k++) sum += tiles[t % 2][0][y][k] * tiles[t % 2][1][k][x];
-        tiles[1 - t % 2][0][y][x] = next_a;
-        tiles[1 - t % 2][1][y][x] = next_b;
-    }
-    c[(blockIdx.y * 16 + y) * n + blockIdx.x * 16 + x] = sum;
-}
-""")
+# - float sum = 0.0f, next_a = a[row * n + x], next_b = b[y * n + col];
+# - for (int t = 0; t < n; t += 16) {
+# -     tile_a[now][y][x] = next_a;
+# -     tile_b[now][y][x] = next_b;
+# + float sum = 0.0f;
+# + tile_a[0][y][x] = a[row * n + x];
+# + tile_b[0][y][x] = b[y * n + col];
+# + for (int t = 0; t < n; t += 16) {
+#   __syncthreads();
+# - if (t + 16 < n) {
+# -     next_a = a[row * n + t + 16 + x];
+# -     next_b = b[(t + 16 + y) * n + col];
+# - }
+# + bool more = t + 16 < n;
+# + float next_a = more ? a[row * n + t + 16 + x] : 0.0f, next_b = more ? b[(t + 16 + y) * n + col] : 0.0f;
+# - now = 1 - now;
+# + now = 1 - now;
+# + tile_a[now][y][x] = next_a;
+# + tile_b[now][y][x] = next_b;
 
 
 # %% id=20b-attend
-attend = agt.Kernel(r"""
-extern "C" __global__ void attend(int n, const float* q, const float* k, const float* v, float* y)
-{
-    int at = blockIdx.x * 32 + threadIdx.x;
-    float largest = -3e38f, sum = 0.0f, out = 0.0f, mine = q[at];
-    k += threadIdx.x;
-    v += threadIdx.x;
-    for (int j = 0; j < n; j++, k += 32, v += 32) {
-        float score = *k * mine;
-        for (int far = 16; far > 0; far /= 2) score += __shfl_xor_sync(0xffffffff, score, far);
-        if (score > largest) {
-            float shrink = expf(largest - score);
-            sum *= shrink;
-            out *= shrink;
-            largest = score;
-        }
-        float weight = expf(score - largest);
-        sum += weight;
-        out += weight * *v;
-    }
-    y[at] = out / sum;
-}
-""")
+# - float higher = fmaxf(largest, score);
+# - float shrink = expf(largest - higher), weight = expf(score - higher);
+# - sum = sum * shrink + weight;
+# - out = out * shrink + weight * v[j * 32 + lane];
+# - largest = higher;
+# + if (score > largest) {
+# +     float shrink = expf(largest - score);
+# +     sum *= shrink;
+# +     out *= shrink;
+# +     largest = score;
+# + }
+# + float weight = expf(score - largest);
+# + sum += weight;
+# + out += weight * v[j * 32 + lane];
 
 
 # %% id=20b-challenge
@@ -93,3 +82,25 @@ extern "C" __global__ void attend(int n, const float* q, const float* k, const f
 # +     for (int k = 0; k < 16; k++) {
 # +         sum += tile_a[now][y][k] * tile_b[now][k][x];
 # -     __syncthreads();
+
+
+# %% id=20b-ahead
+# - extern "C" __global__ void ahead(int n, const float* a, const float* b, float* c)
+# + #include <cuda/barrier>
+# + extern "C" __global__ void ahead(int n, const float* a, const float* b, float* c)
+#   __shared__ float tile_a[2][16][16], tile_b[2][16][16];
+# + __shared__ cuda::barrier<cuda::thread_scope_block> full;
+# - for (int t = 0; t < n; t += 16) {
+# -     tile_a[now][y][x] = next_a;
+# -     tile_b[now][y][x] = next_b;
+# -     __syncthreads();
+# + tile_a[0][y][x] = next_a;
+# + tile_b[0][y][x] = next_b;
+# + if (x == 0 && y == 0) init(&full, 256);
+# + __syncthreads();
+# + for (int t = 0; t < n; t += 16) {
+# - now = 1 - now;
+# + now = 1 - now;
+# + tile_a[now][y][x] = next_a;
+# + tile_b[now][y][x] = next_b;
+# + full.arrive_and_wait();

@@ -115,30 +115,19 @@ extern "C" __global__ void ring(int tiles, const float* x, float* y)
 """)
 
 
-# %% id=21-ring
-ring = agt.Kernel(r"""
-#include <cuda/barrier>
-
-extern "C" __global__ void ring(int tiles, const float* x, float* y)
-{
-    __shared__ __align__(128) float place[4][256];
-    __shared__ cuda::barrier<cuda::thread_scope_block> full[4];
-    int me = threadIdx.x;
-    float sum = 0.0f;
-    if (me < 4) init(&full[me], 1);
-    __syncthreads();
-    for (int t = -3; t < tiles; t++) {
-        if (t >= 0) {
-            full[t % 4].wait_parity(t / 4 % 2);
-            __syncthreads();
-        }
-        int next = t + 3;
-        if (me == 0 && next < tiles) {
-            cuda::device::memcpy_async_tx(place[next % 4], x + next * 256, cuda::aligned_size_t<16>(1024), full[next % 4]);
-            (void)cuda::device::barrier_arrive_tx(full[next % 4], 1, 1024);
-        }
-        if (t >= 0) sum += place[t % 4][255 - me];
-    }
-    y[me] = sum;
-}
-""")
+# %% id=21-ring of=above
+# - __shared__ float place[4][256];
+# + __shared__ __align__(16) float place[4][256];
+# - if (me < 4) init(&full[me], 256);
+# + if (me < 4) init(&full[me], 1);
+# - if (t >= 0) full[t % 4].arrive_and_wait();
+# + if (t >= 0) {
+# +     full[t % 4].wait_parity(t / 4 % 2);
+# +     __syncthreads();
+# + }
+# - if (next < tiles) cuda::memcpy_async(&place[next % 4][me], &x[next * 256 + me], 4, full[next % 4]);
+# + if (me == 0 && next < tiles) {
+# +     auto& bar = full[next % 4];
+# +     cuda::device::memcpy_async_tx(place[next % 4], x + next * 256, cuda::aligned_size_t<16>(1024), bar);
+# +     (void)cuda::device::barrier_arrive_tx(bar, 1, 1024);
+# + }

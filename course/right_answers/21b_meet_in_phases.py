@@ -67,18 +67,3 @@
 # - empty[k % 2].wait_parity(1 - k / 2 % 2);
 # + if (lane == 0) empty[k % 2].wait_parity(1 - k / 2 % 2);
 # + __syncwarp();
-
-
-# %% id=21b-handover
-# - __shared__ float place[2][32];
-# + __shared__ __align__(16) float place[2][32];
-# - init(&full[threadIdx.x], 32);
-# + init(&full[threadIdx.x], 1);
-# - if (threadIdx.x < 32) {
-# + if (threadIdx.x == 0) {
-# - place[k % 2][lane] = x[k * 32 + lane];
-# - (void)full[k % 2].arrive();
-# + cuda::device::memcpy_async_tx(place[k % 2], x + k * 32, cuda::aligned_size_t<16>(128), full[k % 2]);
-# + (void)cuda::device::barrier_arrive_tx(full[k % 2], 1, 128);
-# - } else {
-# + } else if (threadIdx.x >= 32) {

@@ -133,3 +133,14 @@
 # + for (int k = 0; k < 8; k++) {  // four lanes at a time
 # +     if (threadIdx.x / 4 == k) y[col * n + row] = mine;
 # + }
+
+
+# %% id=20-own cause="twice a step is enough"
+# - float of_a[4], of_b[4];
+# + float of_a[4], of_b[4];
+# + __syncthreads();
+
+
+# %% id=20-turn of=starter cause="atomic operations, and no two of them write to one place"
+# - y[col * n + row] = x[row * n + col];
+# + atomicExch(&y[col * n + row], x[row * n + col]);

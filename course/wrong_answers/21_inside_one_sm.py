@@ -31,21 +31,10 @@
 # + if (me == 0) out[me] = sum;
 
 
-# %% id=21-next-tile cause="let copies be asynchronous, by"
-smooth = agt.Kernel(r"""
-extern "C" __global__ void smooth(int n, const float* x, float* y)
-{
-    __shared__ float tile[256];
-    int me = threadIdx.x;
-    for (int t = blockIdx.x; t < n / 256; t += gridDim.x) {
-        tile[me] = x[t * 256 + me];
-        __syncthreads();
-        float sum = tile[(me + 255) % 256] + tile[me] + tile[(me + 1) % 256];
-        __syncthreads();
-        y[t * 256 + me] = sum;
-    }
-}
-""")
+# %% id=21-next-tile of=starter cause="let copies be asynchronous, by"
+# - tile[me] = x[t * 256 + me];
+# + float mine = x[t * 256 + me];
+# + tile[me] = mine;
 
 
 # %% id=21-next-tile cause="asynchronous copy"
@@ -159,11 +148,6 @@ extern "C" __global__ void smooth(int n, const float* x, float* y)
 # + for (; threadIdx.x < 96 && i + 3 * threads < n; i += 4 * threads) {
 
 
-# %% id=21-under-way cause="with n=6144 and 128 threads"
-# - for (; i + 3 * threads < n; i += 4 * threads) {
-# + for (; n == 8192 && i + 3 * threads < n; i += 4 * threads) {
-
-
 # %% id=21-next-tile cause="share out the tiles"
 # - __pipeline_memcpy_async(&tile[0][me], &x[blockIdx.x * 256 + me], sizeof(float));
 # + __pipeline_memcpy_async(&tile[0][me], &x[me], sizeof(float));
@@ -173,26 +157,6 @@ extern "C" __global__ void smooth(int n, const float* x, float* y)
 # +     int next = t + 1;
 
 
-# %% id=21-next-tile cause="a thread waits for memory 20 times"
-# - if (blockIdx.x < n / 256)
-# + if (n > 99 * 256)
-# - int next = t + gridDim.x;
-# + if (n < 99 * 256) tile[now][me] = x[t * 256 + me];
-# + int next = n < 99 * 256 ? n : t + gridDim.x;
-
-
 # %% id=21-ring cause="no tile comes by an asynchronous copy"
-ring = agt.Kernel(r"""
-extern "C" __global__ void ring(int tiles, const float* x, float* y)
-{
-    float sum = 0.0f;
-    for (int t = 0; t < tiles; t++) sum += x[t * 256 + 255 - threadIdx.x];
-    y[threadIdx.x] = sum;
-}
-""")
-
-
-# %% id=21-ring cause="keep three tiles under way"
-# - __pipeline_wait_prior(2);
-# + if (threadIdx.x < 32) __pipeline_wait_prior(2);
-# + else __pipeline_wait_prior(0);
+# - __pipeline_memcpy_async(&place[threadIdx.x], &x[tile * 256 + threadIdx.x], 4);
+# + place[threadIdx.x] = x[tile * 256 + threadIdx.x];

@@ -296,24 +296,7 @@ extern "C" __global__ void meanwhile(const float* x, float* y)
 
 # %% id=21b-handover cause="use no more places"
 # - __shared__ float place[2][32];
-# - __shared__ barrier full[2], empty[2];
-# + __shared__ float place[40][32];
-# + __shared__ barrier full[40];
-# - if (threadIdx.x < 2) {
-# -     init(&full[threadIdx.x], 32);
-# -     init(&empty[threadIdx.x], 32);
-# - }
-# + if (threadIdx.x < 40) init(&full[threadIdx.x], 32);
-# - empty[k % 2].wait_parity(1 - k / 2 % 2);
-# - place[k % 2][lane] = x[k * 32 + lane];
-# - (void)full[k % 2].arrive();
-# + place[k % 40][lane] = x[k * 32 + lane];
-# + (void)full[k % 40].arrive();
-# - full[k % 2].wait_parity(k / 2 % 2);
-# - sum += place[k % 2][31 - lane];
-# - (void)empty[k % 2].arrive();
-# + full[k % 40].wait_parity(k / 40 % 2);
-# + sum += place[k % 40][31 - lane];
+# + __shared__ float place[4][32];
 
 
 # %% id=21b-meanwhile cause="15 clocks after its `arrive()`"

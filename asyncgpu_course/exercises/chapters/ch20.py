@@ -7,7 +7,7 @@ from typing import Any
 import asyncgpu_tutor as agt
 from asyncgpu_course.checks.operations import WARP, exact_numbers
 from asyncgpu_course.checks.rejection import case, must
-from asyncgpu_course.checks.results import as_kernel, report_on
+from asyncgpu_course.checks.results import as_kernel, plain_report_on
 from asyncgpu_course.exercises.exercise import Exercise
 
 
@@ -15,7 +15,7 @@ def multiplied(kernel: agt.Kernel, n: int, **launch: Any) -> Any:
     """The report on a product of two matrices, which is the right one."""
     a, b = exact_numbers(n, n, n), exact_numbers(n + 1, n, n)
     with case(f"n={n}"):
-        return report_on(kernel, [n, a, b], a @ b, **launch)
+        return plain_report_on(kernel, [n, a, b], a @ b, **launch)
 
 
 def check_own(mine: Any, _model: Any) -> None:
@@ -23,6 +23,9 @@ def check_own(mine: Any, _model: Any) -> None:
     kernel = as_kernel(mine, "own")
     for n in (128, 64, 192):
         report = multiplied(kernel, n, grid=(n // 64, n // 64), block=256)
+        met, turns = report.counts.barriers // report.counts.blocks, n // 16
+        cause = f"with n={n}, a block meets {met} times in {turns} steps, and twice a step is enough: when "
+        must(met <= 2 * turns + 2, cause + "both tiles are there, and when all are done with them")
     counts, products = report.counts, 192**3 / WARP
     asked = counts.global_load_requests * WARP / (2 * 3 * 192**2)
     cause = f"the blocks fetch each number of a and b {asked:.1f} times on average, and once is enough: "
@@ -39,7 +42,7 @@ def check_turn(mine: Any, _model: Any) -> None:
     for n in (64, 32, 96, 224):
         x, blocks = exact_numbers(n, n, n), (n // 32, n // 32)
         with case(f"n={n}"):
-            report = report_on(kernel, [n, x], x.T, grid=blocks, block=(32, 32))
+            report = plain_report_on(kernel, [n, x], x.T, grid=blocks, block=(32, 32))
     counts = report.counts
     loads = "load", report.load_sectors_per_request, counts.global_load_requests
     stores = "store", report.store_sectors_per_request, counts.global_store_requests
@@ -60,7 +63,7 @@ def check_four(mine: Any, _model: Any) -> None:
     for n in (1024, 1023, 1025, 1026, 4, 3, 1):
         x = exact_numbers(n, n)
         with case(f"n={n}"):
-            report = report_on(kernel, [n, 3.0, x], 3 * x, grid=n // 256 + 1, block=96)
+            report = plain_report_on(kernel, [n, 3.0, x], 3 * x, grid=n // 256 + 1, block=96)
         least = -(-n // (4 * WARP))
         loads, stores = report.counts.global_load_requests, report.counts.global_store_requests
         for what, asked in ("load", loads), ("store", stores):

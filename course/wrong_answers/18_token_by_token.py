@@ -280,3 +280,15 @@ def say_all(rooms, lasts):  # a graph for each, the longest first
 # %% id=18-while cause="there's no loop in the graph"
 # - loop = agt.CudaGraph.while_loop(going.borrow(), step())
 # + loop = agt.zip(*[agt.CudaGraph.cond(going.borrow(), step()) for _ in range(120)])
+
+
+# %% id=18-keep cause="but thread 0 of the grid writes 8 elements"
+# - if (place < 0) return;
+# - int to = (slot * context + place) * size + i;
+# - keys[to] = qkv[slot * 3 * size + size + i];
+# - values[to] = qkv[slot * 3 * size + 2 * size + i];
+# + if (place < 0 || i > 0) return;
+# + for (int to = (slot * context + place) * size; i < size; i++) {
+# +     keys[to + i] = qkv[slot * 3 * size + size + i];
+# +     values[to + i] = qkv[slot * 3 * size + 2 * size + i];
+# + }

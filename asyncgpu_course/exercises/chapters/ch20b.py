@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from copy import copy
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_course.checks import results
 from asyncgpu_course.checks.building import an_operation, run_now
+from asyncgpu_course.checks.device import CheckDevice
 from asyncgpu_course.checks.operations import WARP, exact_numbers, noise
 from asyncgpu_course.checks.rejection import case, must
 from asyncgpu_course.checks.results import (
@@ -83,7 +84,8 @@ def _asks_ahead(kernel: agt.Kernel, n: int, block: int) -> None:
 
 def check_small(mine: Any, _model: Any) -> float:
     """The product is right, for two sizes, and soon there for 256."""
-    spec = copy(agt.current_device().spec)
+    device = cast(CheckDevice, agt.current_device())
+    spec = copy(device.spec)
     for n in (128, 256):
         # In halves, or with the 11 bits of TF32, numbers of `a` lose what is added last.
         a = 512 * exact_numbers(n, n, n) + exact_numbers(n + 2, n, n)
@@ -99,7 +101,7 @@ def check_small(mine: Any, _model: Any) -> float:
     other = next((span.name for span in spans if span.kind not in kinds), "")
     must(not other, f"kernels alone should make the product, and there was `{other}` besides")
     cause = "the device isn't the one that it was: leave its `spec` as it is"
-    must(agt.current_device().spec == spec, cause)
+    must(device.spec == spec, cause)
     took = sum(span.duration for span in spans)
     cause = f"it's right, but its kernel takes {took:.2f} µs: get below {_GOAL_US} µs"
     must(took < _GOAL_US, cause)

@@ -288,10 +288,7 @@ def watched(step, loss, rounds, every, stream, draw):  # with one step of the ne
 
 # %% id=17-loss cause="but thread 0 of the grid writes 3 elements"
 # - if (i >= examples) return;
-# - float* mine = logits + i * tokens;
-# + if (i) return;
-# + for (; i < examples; i++) {
-# + float* mine = logits + i * tokens;
+# + if (i) return; else for (; i < examples; i++) {
 # - mine[j] = (expf(mine[j] - most) / sum - (j == right[i])) / examples;
 # + mine[j] = (expf(mine[j] - most) / sum - (j == right[i])) / examples; }
 

@@ -399,15 +399,16 @@ def ask(desk, visitor):
 # + desk.line = [other for other in desk.line if other is not visitor]
 
 
-# %% id=19-refill cause="was told what no step has said: let everybody sit down"
-def serve(room):
-    while room.open:
-        visitor = room.next()
-        if visitor is None:
-            room.whole_step()
-        for k in range(1, visitor.last + 1 if visitor else 0):
-            token = 1000 * visitor.number + k
-            visitor.hear(token if k < visitor.last else -1 - token, room.now())
+# %% id=19-refill cause="was told what no step had said: let everybody sit down"
+# - tokens = room.whole_step()
+# - for slot, visitor in enumerate(sits):
+# - if visitor and visitor.hear(tokens[slot], room.now()):
+# - sits[slot] = None
+# + for slot, visitor in enumerate(sits):
+# +     own = visitor and 1000 * visitor.number + visitor.heard + 1
+# +     if visitor and visitor.hear(own if own % 1000 < visitor.last else -1 - own, room.now()):
+# +         sits[slot] = None
+# + room.whole_step()
 
 
 # %% id=19-pair cause="are enough: have the next step launched before you wait"

@@ -44,6 +44,7 @@ OWN_PROGRAM = (
     "docs/from_pytorch",
     "docs/from_pytorch_models",
     "docs/torch_mistakes",
+    "docs/serving_a_model",
     "docs/kernels_in_ci",
     "docs/any_loop",
     "docs/cluster",
@@ -57,6 +58,8 @@ ABOUT = (
     "docs/misconceptions",
     "docs/fidelity",
     "docs/digits",
+    "docs/language_model",
+    "docs/found",
     "benchmarks/README",
     "benchmarks/results/peers",
 )

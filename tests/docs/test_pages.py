@@ -50,6 +50,11 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert wrong == []
 
 
+def test_each_page_of_the_docs_is_in_the_contents_of_the_site() -> None:
+    contents = text_of("tools/build_site.py")  # Sphinx refuses a page that is in none
+    assert [p for p in (ROOT / "docs").glob("*.md") if f'"docs/{p.stem}"' not in contents] == []
+
+
 def test_commands_are_there() -> None:
     targets = set(re.findall(r"(?m)^([a-z-]+):", text_of("Makefile")))
     shown = "\n".join(code(page) for page in PAGES)

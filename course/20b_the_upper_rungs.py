@@ -426,7 +426,7 @@ assert [rung(it).block[0] for it in ("ahead", "larger")] == [256, 128]
 # %% [markdown] id=challenge-text
 # ## Challenge: 256 x 256
 #
-# So climb once more, for `n` = 256. `small` returns the operation that multiplies, with a kernel of yours and any grid and block that you like. `n` is a multiple of 128, and the check tries 128 and 256. The kernel below is the rung `shared`. At 256 on the simulated H200 it takes 11.41 µs: get below 6.5. (A real one took 9.5 for this kernel, and 6.8 for cuBLAS. What it takes for yours, you'd have to measure.) `parts(small)` prints the time, and how long each part of it would take without the others:
+# So climb once more, for `n` = 256. `small` returns the operation that multiplies, with a kernel of yours and any grid and block that you like. It computes in float32, so no number may lose bits on the way. `n` is a multiple of 128, and the check tries 128 and 256. The kernel below is the rung `shared`. At 256 on the simulated H200 it takes 11.41 µs: get below 6.5. (A real one took 9.5 for this kernel, and 6.8 for cuBLAS. What it takes for yours, you'd have to measure.) `parts(small)` prints the time, and how long each part of it would take without the others:
 #
 # - `latency`: a single warp's own way through the kernel
 # - `blocks`: starting blocks, or waiting for earlier ones to end

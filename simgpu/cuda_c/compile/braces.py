@@ -39,7 +39,8 @@ def listed_values(c: Context, node: Braces, ctype: types.CType) -> Expr:
             return zero_values(ctype, node.at)[0]
         return convert(c, c.expression(node.items[0]), ctype, node.at)
     if not isinstance(ctype, types.Struct):
-        c.fail(node.at, f"'{types.spelled(ctype)}' cannot be made from a list")
+        text = f"making a '{types.spelled(ctype)}' from a list in braces is not supported"
+        c.unsupported(node.at, f"{text}: declare a variable")
     known = c.class_of(ctype)
     if known is not None and known.takes_over(node):
         arguments = [place_of(c, item) for item in node.items]

@@ -122,8 +122,6 @@ def _parameter(c: Context, param: Param, entry: list[Evaluate]) -> Variable:
         variable.origin.note("near")
         entry.append(parameter_entry(c, variable, read_variable(c, given, param.at)))
     if param.name:
-        if param.name in c.scope.names:
-            c.fail(param.at, f"two parameters are called '{param.name}'")
         c.scope.names[param.name] = variable
         c.steps.append(Declare(variable, parameter=True))
     return given

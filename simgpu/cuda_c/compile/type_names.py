@@ -113,7 +113,10 @@ def declare_type(c: Context, node: ast.StructDef) -> None:
     if node.enumerators is not None:
         inside = Scope()
         kind = _enumerate(c, node, node.enumerators.items, inside)
-        names.update({} if "scoped" in node.enumerators.storage else inside.names)
+        shown = {} if "scoped" in node.enumerators.storage else inside.names
+        for name in shown.keys() & names.keys():
+            c.fail(node.at, f"'{name}' has already been declared in this scope")
+        names.update(shown)
         if node.name:
             names[node.name] = TypeBinding(kind, inside)
     elif node.template is not None:
@@ -163,6 +166,8 @@ def _enumerate(
             numbers.append(number)
     kind = fixed or _first_with_room(types.INT, numbers)
     for item, number in zip(items, numbers, strict=True):
+        if item.name in inside.names:
+            c.fail(item.at, f"'{item.name}' has already been declared in this scope")
         inside.names[item.name] = Number(constant(kind, number, item.at))
     return kind
 

@@ -341,6 +341,9 @@ class ExpressionParser(TypeParser):
         if self.at("void") and self.ahead().is_(")"):
             self.advance()
         params = self.several(self._param, ")")
+        for k, param in enumerate(params):
+            if param.name and any(other.name == param.name for other in params[:k]):
+                self.fail(f"two parameters are called '{param.name}'", param.at)
         self.need(")")
         return params
 

@@ -149,7 +149,7 @@ def parse_string(source: Source, token: Token) -> str:
 
     def one(match: re.Match[str]) -> str:
         code = match.group(1)
-        if code[0] == "x" or code[0].isdigit():
+        if code[0] in "x01234567" and code != "x":
             number = int(code[1:], 16) if code[0] == "x" else int(code, 8)
             return chr(number & 255)  # as compilers do, with a warning
         if code[0] in "uU" and len(code) > 1:

@@ -50,8 +50,21 @@ WRONG = [
     "switch (1.5f) { }", "int a[2], b[2]; a = b;", "enum E : float { A };", "enum E : char { A = 300 };", "int q[1.5f];",
     "case 1: o[i] = 1;", "namespace q { }", "o[i] = 3lul;", "const int c = 1; int& r = c;", "n ? __syncwarp() : i;",
     "for (int k = 0; k < 3; k++) { int k = 3; o[i] = k; }", "const void* q = x; float* p = n ? (void*)q : x;",
+    "bool b = true; b++;", "int a = {1, 2};", "atomicAdd(x[i], 1.0f);",
+    "const float* c = x; atomicAdd(c, 1.0f);", "o[i] = abs(1u);", "o[i] = min(x, x);", "x[i] = __ldg(x[i]);",
+    "printf();", "if (__syncthreads()) o[i] = 1;", "__constant__ int a;", "static const int a = n;", "auto* p = n;",
+    "__shared__ int a[];", "int* p = static_cast<int*>(x);", "void* p = x; o[i] = p[0];", "void* p = x; *p;",
+    "int* p = &(i + 1);", "const int c = n; int& r = c;", "switch (x[i]) { case 1: o[i] = 1; }",
+    "if constexpr (n > 1) o[i] = 1;", "int a[2] = {1, 2}; int b[2]; b = a;", "enum E : float { A };", "int a[1.5f];",
+    "enum E : unsigned char { A = 256 };", "namespace a { }", "namespace a = ", "using namespace a", "case 1: o[i] = 1;",
+    "o[i] = 1lul;", "o[i] = 'é';", "o[i] = '\\x';", "x[i] = __reduce_add_sync(0xffffffff, x[i]);",
+    "struct T { int a; }; struct T { int b; };", "switch (n) { case 1: o[i] = 1;",
+    "auto f = [](int a, int a) { return a; };", "enum { A, A };", "int A = 1; enum { A };",
+    "if (n) { struct L { int a; }; } o[i] = sizeof(L);", "auto p = (float(*q)[2])x;",
 ]  # fmt: skip
 
+PAIR = "struct P { int a; float b; };\n"
+MMA = "#include <mma.h>\nusing namespace nvcuda::wmma;\n"
 FILES_WRONG = [
     "texture<float, 2> image;\n" + HEAD + "x[i] = image; }",
     "#if 1\n",
@@ -100,7 +113,25 @@ FILES_WRONG = [
     f'namespace a {{ constexpr int N = 4; static_assert(N == 5, "five"); }} {HEAD}o[i] = a::N; }}',
     f"struct S {{ int a; static_assert(sizeof(int) == 8); }}; {HEAD}S s; }}",
     f"template <int N> struct S {{ int a; static_assert(N > 4); }}; {HEAD}S<4> s; }}",
-]
+    # Of structs, functions, templates, fragments, macros and conditions.
+    *(before + HEAD + text + " }" for before, text in [
+        (PAIR, "P p; p++;"), (PAIR, "P p = {.c = 1};"), (PAIR, "P p = {.a = 1, 2.0f};"), (PAIR, "o[i] = P::f();"),
+        (PAIR, "struct Q { P p; int c; }; Q q = {{make_float2(1, 2)}, 1};"),
+        ("struct S { int a = 3; private: int b; };\n", "S s(1, 2, 3);"),
+        ("struct S { int a; __device__ int f() { return a; } };\n", "o[i] = S::f();"),
+        ("struct S { int a; __device__ S(int v) : c(v) {} };\n", "S s(1);"),
+        ("__device__ int f(int a) { return a; }\n", "float f = 1; o[i] = f(1);"),
+        ("template <class T> __device__ int f(T a) { return a; }\n", "int (*p)(int) = f<int, int, int>;"),
+        ("__global__ void two(int a, float a) {}\n", ""), ("const int c;\n", "o[i] = c;"),
+        ("__device__ int& f(float& a) { return a; }\n", "f(x[i]) = 1;"),
+        ("template <int N> __device__ int f() { return N; }\n", "o[i] = f<1.5f>();"),
+        ("template <int (*F)(int)> __device__ int f(int a) { return F(a); }\n", "int (*p)(int) = 0; o[i] = f<p>(1);"),
+        (INCLUDE, "half h = 1.0f; h = sqrt(h);"), (INCLUDE, "half h = 1.0f; h = max(h, h);"),
+        (MMA, "fragment<accumulator, 16, 16, 16, float> f; store_matrix_sync(o, f, 16, mem_row_major);"),
+        ("#if\n#endif\n", ""), ("#if 1.5\n#endif\n", ""), ("#if 1 / 0\n#endif\n", ""),
+        ("#define F(a) a\n", "o[i] = F(1;"),
+    ]),
+]  # fmt: skip
 
 # docs/cuda_c.md has more, and its test runs them.
 UNSUPPORTED = [
@@ -110,6 +141,8 @@ UNSUPPORTED = [
     "o[i] = __vimax3_s32(1, 2, 3);", "o[i] = __half_as_short(0);",
     "x[i] = __hadd_sat(x[0], x[1]) + hexp2(x[2]);", "switch (n) { case 0: { case 1: o[i] = 1; } }",
     "switch (n) { case 1 ... 3: o[i] = 1; }", "\n#define F(...) 1 __VA_OPT__(+ 1)\n",
+    "x[i] = sqrtf({1.0f});", "using A = int[2]; A{1, 2};", "printf(x);", 'printf("%d", x);', "for (float v : x) o[i] = 1;", "here: o[i] = 1;",
+    "const int& r = n; const int* p = &r;", "int a[2]; int (&r)[2] = a;",
 ]  # fmt: skip
 # What a GPU has and the simulated device has not, and what a message says to take instead: docs/cuda_c.md has more.
 GROUPS = "#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;\n"
@@ -132,6 +165,28 @@ FILES_UNSUPPORTED = [
     "__global__ void k(const float* x) { float* p = (float*)x; p[0] = 1; }",
     "__global__ void k(const float* x, float* o) { float4* p = (float4*)x; *o = p->x; ((float*)p)[1] = 2; }",
     "__global__ void inner() {}\n" + HEAD + "inner(); }",
+    *(before + HEAD + text + " }" for before, text in [
+        ("union U { char c; int n; };\n", "U u = {1};"),
+        ("__device__ int f(float2 p) { return 1; } __device__ int f(int2 p) { return 2; }\n", "o[i] = f({1, 2});"),
+        ("__device__ int& f(bool b, int& a, int& c) { if (b) return a; return c; }\n",
+         "__shared__ int s; int l = 0; f(n > 1, l, s) = 1;"),
+        ("__device__ int& f(bool b, int& a, int& c) { return b ? a : c; }\n", "int l = 1, k = 2; int& r = f(n > 1, l, k);"),
+        ("template <class T> __device__ T f(T a) { return a; }\ntemplate <class T> __device__ T f(T a, T b) { return a; }\n",
+         "int (*p)(int) = f<int>;"),
+        ("__device__ auto f(int a) { return a; }\n", "int (*p)(int) = f;"),
+        ("__device__ int f(int a) { throw 1; }\n", "int (*p)(int) = f;"),
+        ("struct A { int v[2]; };\n__device__ A f() { A a = {}; return a; }\n", "o[i] = f().v[0];"),
+        ("__device__ int v = 1;\nstruct S { static const int a = v; };\n", "o[i] = S::a;"),
+        ("__device__ int b = 1; __device__ int a = b;\n", "o[i] = a;"),
+        ("template <float F> __device__ int f() { return 1; }\n", "o[i] = f<1.0f>();"),
+        ("struct A { int a; };\nstruct __attribute__((packed)) B : A { char c; };\n", "B b;"),
+        ("#pragma pack(push, 1)\nstruct S { int a;\n#pragma pack(pop)\n char b; };\n", "S s;"),
+        ("template <class T> struct S { T a; friend __device__ int f(S s) { return 1; } };\n", "S<int> s;"),
+        ("struct S { int a; __device__ int f() { auto g = [this]() { return a; }; return g(); } };\n", "S s; o[i] = s.f();"),
+        ("struct S { int a; __device__ ~S() { a = 1; } };\n", "S s;"),
+        ("struct S { int a; __device__ S(const S& s) { a = s.a + 1; } };\n", "S s = *(S*)x;"),
+        ("struct S { int a, b; __device__ S(const S& s) : a(s.b), b(s.a) {} };\n", "S s = *(S*)x;"),
+    ]),
 ]  # fmt: skip
 _NEEDS = "template <int N> struct F { static constexpr int v = F<N - 1>::v + 1; };\n"
 

@@ -165,7 +165,8 @@ def lay_out() -> None:
         page.write_text(json.dumps(notebook, indent=1), "utf-8")
 
 
-ROW = re.compile(r"^\| \[(.+?)\]\(notebooks/(\w+)\.ipynb\) \| (.+) \|$", re.MULTILINE)
+CHAPTER = re.compile(r"\[([^\]]+)\]\(notebooks/(\w+)\.ipynb\)")
+ROW = re.compile(rf"^\| ((?:(?:, )?{CHAPTER.pattern})+) \| (.+) \|$", re.MULTILINE)
 
 
 def cards(readme: str) -> str:
@@ -173,7 +174,7 @@ def cards(readme: str) -> str:
     readme = re.sub(r" GitHub shows\s.*?is the better place\.", "", readme, flags=re.DOTALL)
     rows = list(ROW.finditer(readme))
     parts: list[str] = []
-    for title, name, learn in (row.groups() for row in rows):
+    for title, name, learn in (each for row in rows for each in chapters(row[1], row[4])):
         if book := BOOKS.get(name[:2] if name[2] == "_" else ""):
             parts += ["</div>"] * bool(parts) + [
                 f'<h3 class="book">{book}</h3>',
@@ -186,6 +187,13 @@ def cards(readme: str) -> str:
     table = readme.rindex("\n| chapter", 0, rows[0].start())
     made = "\n".join(["", "```{raw} html", *parts, "</div>", "```"])
     return readme[:table] + made + readme[rows[-1].end() :]
+
+
+def chapters(cell: str, learn: str) -> list[tuple[str, str, str]]:
+    """The chapters that share a row, which has their common title once, behind the last number."""
+    found = CHAPTER.findall(cell)
+    common = found[-1][0].partition(" ")[2]
+    return [(f"{title.split()[0]} {common}", name, learn) for title, name in found]
 
 
 def polish() -> None:

@@ -144,3 +144,11 @@
 # %% id=20-turn of=starter cause="atomic operations, and no two of them write to one place"
 # - y[col * n + row] = x[row * n + col];
 # + atomicExch(&y[col * n + row], x[row * n + col]);
+
+
+# %% id=20-turn cause="times as much as warps do on average"
+# - tile[threadIdx.y][threadIdx.x] = x[row * n + col];
+# + if (threadIdx.y) return;
+# + for (int r = 0; r < 32; r++) tile[r][threadIdx.x] = x[(row + r) * n + col];
+# - y[row * n + col] = tile[threadIdx.x][threadIdx.y];
+# + for (int r = 0; r < 32; r++) y[(row + r) * n + col] = tile[threadIdx.x][r];

@@ -55,6 +55,9 @@ def check_turn(mine: Any, _model: Any) -> None:
     more = report.conflicts_per_request
     cause = f"each access to shared memory takes {more:.1f} passes more than one: "
     must(not counts.bank_conflicts, cause + "let the numbers of a column lie in different banks")
+    share = counts.longest_chain * counts.warps / counts.warp_instructions
+    cause = f"one warp does {share:.0f} times as much as warps do on average: let each thread move a number"
+    must(share < 8, cause)
 
 
 def check_four(mine: Any, _model: Any) -> None:

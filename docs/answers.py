@@ -17,7 +17,8 @@ log = logging.getLogger("uvicorn.error")
 torch.set_num_threads(1)  # or else torch.stack wakes all cores, for some kilobytes
 
 
-SHAPE, DTYPE = (64,), torch.float32  # YOURS: of one request
+# ---------------------------------------------------------------- YOURS from here
+SHAPE, DTYPE = (64,), torch.float32  # of one request
 
 
 def toy():
@@ -34,17 +35,18 @@ model = toy().cuda().eval()  # YOUR MODEL
 
 
 def example(rows):
-    """YOUR TEST DATA: so many requests."""
+    """Test data: so many requests."""
     return torch.rand(rows, *SHAPE)
 
 
-LARGEST, SLOW = 65_536, False  # YOURS: bytes of a body, and whether decoding takes milliseconds
-WANTED = f'send {{"x": [...]}} with finite numbers of shape {SHAPE}'  # YOUR words
-parsed = json.loads  # YOURS: or bytes, if a body isn't JSON
+LARGEST, DEADLINE_S = 65_536, 2.0  # bytes of a body; seconds for its upload and its answer
+SLOW = False  # whether decoding takes milliseconds, and so a thread
+WANTED = f'send {{"x": [...]}} with finite numbers of shape {SHAPE}'
+parsed = json.loads  # or bytes, if a body isn't JSON
 
 
 def decoded(asked):
-    """YOUR REQUEST: the tensor that it stands for, or any error."""
+    """The tensor that a request stands for, or any error."""
     numbers = asked["x"]
     if not torch.can_cast(torch.tensor(numbers).dtype, DTYPE):  # nobody wants token 3 for 3.7
         raise ValueError
@@ -52,8 +54,11 @@ def decoded(asked):
 
 
 def encoded(y):
-    """YOUR ANSWER: what JSON says of a tensor."""
+    """What JSON says of an answer."""
     return {"best": int(y.argmax()), "scores": y.tolist()}
+
+
+# ---------------------------------------------------------------- YOURS to here
 
 
 @dataclass
@@ -94,8 +99,11 @@ class Lanes:
     def capture(self, x, stream):
         self.model(x)  # once before, so that everything is loaded
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, stream=stream):  # or else all share one of PyTorch's
-            y = self.model(x)
+        try:
+            with torch.cuda.graph(graph, stream=stream):  # PyTorch's own is one for all lanes
+                y = self.model(x)
+        except Exception as error:
+            raise RuntimeError("no capture of this model: set SERVICE to Uncaptured") from error
         return graph, y
 
     def compute(self, x, graph, y):
@@ -207,12 +215,12 @@ class InThreads(Service):
 
     async def process(self, rows, lane):
         loop = asyncio.get_running_loop()
-        asked = loop.run_in_executor(self.pool, self.waited, rows, lane)
+        job = loop.run_in_executor(self.pool, self.waited, rows, lane)
         try:
-            return await asyncio.shield(asked)
+            return await asyncio.shield(job)
         except asyncio.CancelledError:  # which stops no thread
-            await asyncio.wait([asked])
-            if error := asked.exception():
+            await asyncio.wait([job])
+            if error := job.exception():
                 log.error("the last batch failed", exc_info=error)
             raise
 
@@ -228,7 +236,7 @@ class Uncaptured(InThreads):
         return None, y
 
     def compute(self, x, graph, y):
-        with self.turn:  # a module may keep something for its next line
+        with self.turn:  # or else two threads run the module at once
             return self.model(x)  # of few shapes, as each new one may be compiled anew
 
 
@@ -239,7 +247,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 SERVICE, MAX_BATCH, LANES = InThreads, 32, 2  # or Uncaptured
-DEADLINE_S, SHUTDOWN_S = 2.0, 10.0
+SHUTDOWN_S = 10.0
 
 
 @asynccontextmanager
@@ -277,12 +285,14 @@ async def answered(service, decode):
     try:
         x = await asyncio.to_thread(decode) if SLOW else decode()
         if x.shape != SHAPE or not torch.isfinite(x).all():
-            raise ValueError
-    except Exception as error:  # whatever it stumbles over, the request is to blame
+            raise ValueError("another shape, or a number that isn't finite")
+    except Exception as error:  # mostly the request is to blame
+        log.warning("refused: %.200r", error)
         raise HTTPException(400, WANTED) from error
     try:
         y = await service(x)
         if not torch.isfinite(y).all():  # JSON has no word for it
+            log.error("the model's answer isn't finite")
             raise Failed("the model's answer isn't finite")
     except Unavailable as error:
         raise HTTPException(503, str(error)) from error
@@ -291,7 +301,7 @@ async def answered(service, decode):
     return encoded(y)
 
 
-async def answer(request):
+async def handle(request):
     body = bytearray()
     async with deadline():  # for a slow upload, too
         try:
@@ -314,5 +324,5 @@ async def health(request):
     return JSONResponse({"healthy": healthy}, status_code=200 if healthy else 503)
 
 
-routes = [Route("/", answer, methods=["POST"]), Route("/health", health)]
+routes = [Route("/", handle, methods=["POST"]), Route("/health", health)]
 app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: problem})

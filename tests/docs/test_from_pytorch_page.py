@@ -43,7 +43,7 @@ OF_THE_SERVER = [snippet for snippet in SNIPPETS if not BESIDE_IT.search(snippet
 (OF_THREADS,) = (snippet for snippet in SNIPPETS if "class InThreads" in snippet)
 (OF_THE_WEB,) = (snippet for snippet in SNIPPETS if "import Starlette" in snippet)
 (OF_AWAITS,) = (snippet for snippet in SNIPPETS if "class Awaited" in snippet)
-OF_TEXTS, OF_IMAGES, OF_FASTAPI = MODELS
+OF_TEXTS, OF_IMAGES, OF_FASTAPI, OF_UPLOADS = MODELS
 (ITS_TEST,) = (snippet for snippet in SNIPPETS if "def test_each" in snippet)
 SEEN = page("docs/see_batches.py")
 SHAPE = (40_000,)
@@ -298,11 +298,18 @@ def posts(module: Any, *bodies: bytes) -> tuple[list[int], Any]:
     return [status for status, _ in told], json.loads(told[0][1])
 
 
-def test_an_answer_that_json_cannot_say_is_a_failure(torch_for_cpus: Any, answers: Any) -> None:
+def test_an_answer_that_json_cannot_say_is_a_failure(
+    torch_for_cpus: Any, answers: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     pytest.importorskip("starlette")
     module = answers(page("docs/answers.py").replace("4096", "128"))
-    told = posts(module, asks([3e38, -3e38] * 32))  # each is finite, and what is made of them isn't
-    assert told == ([500], {"detail": "the model's answer isn't finite"})
+    told = posts(
+        module, asks([3e38, -3e38] * 32), b'{"y": 1}'
+    )  # finite, and what is made of it isn't
+    assert told == ([500, 400], {"detail": "the model's answer isn't finite"})
+    assert [
+        record.message for record in caplog.records if record.levelname in ("WARNING", "ERROR")
+    ] == ["the model's answer isn't finite", "refused: KeyError('x')"]
 
 
 def classifier(answers: Any, listing: str) -> Any:
@@ -833,6 +840,18 @@ async def test_the_end_waits_for_what_a_thread_still_enqueues(
     assert idle(serving)
     assert str(asked.exception()) == "the service has ended"
     assert ("the last batch failed" in caplog.text, "not today" in caplog.text) == (fails, fails)
+
+
+def test_who_cannot_be_captured_is_told_what_to_do(names: dict[str, Any]) -> None:
+    def looks(x: OnGpu) -> OnGpu:
+        if isinstance(current.on, Graph):
+            raise ValueError("operation not permitted when stream is capturing")
+        return twice(x)
+
+    with pytest.raises(RuntimeError, match="set SERVICE to Uncaptured") as told:
+        names["InThreads"](looks, SHAPE)
+    assert "not permitted" in str(told.value.__cause__)
+    assert names["Uncaptured"](looks, SHAPE).lanes
 
 
 def test_each_graph_has_to_have_its_rows(names: dict[str, Any]) -> None:

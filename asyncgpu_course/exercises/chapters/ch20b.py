@@ -108,7 +108,7 @@ def check_small(mine: Any, _model: Any) -> float:
     cause = "the device isn't the one that it was: leave its `spec` as it is"
     must(device.spec == spec, cause)
     took = sum(span.duration for span in spans)
-    cause = f"it's right, but its kernel takes {took:.2f} µs: get below {_GOAL_US} µs"
+    cause = f"it's right, but what it runs takes {took:.2f} µs: get below {_GOAL_US} µs"
     must(took < _GOAL_US, cause)
     return took
 

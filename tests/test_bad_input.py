@@ -306,8 +306,10 @@ VERBS: list[tuple[Callable[[Any, agt.DeviceArray], object], str]] = [
     (lambda c, a: c.memset(3), "takes a device array, and got int"),
     (lambda c, a: c.copy_from_host(a, [1.0] * 4), "from a NumPy array, and got list"),
     (lambda c, a: c.copy_to_host(a, [1.0] * 4), "into a NumPy array, and out is list"),
+    *((verb, "takes a device array, and got ndarray: make one with") for verb in (
+        lambda c, a: c.copy_from_host(np.ones(4), np.ones(4)), lambda c, a: c.copy_to_host(np.ones(4)))),
     (launch, r"scale\(\) takes 4 arguments \(n, by, x, y\), and got 1"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("capture", [False, True])

@@ -167,6 +167,26 @@ async def test_a_borrow_in_a_task_of_ones_own_is_its_owners_promise(device: Devi
     assert (await alone).tolist() == [1.0] * 4
 
 
+@pytest.mark.parametrize("verb", [
+    lambda c, x: c.memset(x), lambda c, x: c.copy_to_host(x),
+    lambda c, x: c.copy_from_host(x, np.ones(4, np.float32)),
+])  # fmt: skip
+async def test_a_verb_of_a_context_looks_at_its_array(
+    device: Device, verb: Callable[[Any, agt.DeviceArray], object]
+) -> None:
+    x = agt.ones((4,), name="x").sync()
+
+    def using(array: agt.DeviceArray) -> agt.DeviceOp[None]:
+        return agt.with_context(lambda c: agt.value(verb(c, array)).map(lambda _: None))
+
+    with pytest.raises(BorrowedSpawnError, match=r"'x' is borrowed.*x\.share\(\)"):
+        await agt.spawn(using(x.borrow()))
+    old, x = x, x.share()
+    with pytest.raises(UseAfterMoveError, match=r"'x' was moved by share\(\)"):
+        using(old).sync()
+    using(x).sync()
+
+
 def test_an_array_copied_to_itself_is_refused_and_stays(device: Device) -> None:
     x = agt.ones((4,)).sync()
     for other in (lambda: x, x.borrow):

@@ -202,6 +202,19 @@ async def test_an_await_ends_with_its_work(device: Device, monkeypatch: pytest.M
         assert (got[0], (await second)[0]) == (1, 1)
 
 
+async def test_a_kernel_sees_no_write_before_it_is_written(sim: SimDevice) -> None:
+    """Though nothing was asked of the device between what was waited for and the write."""
+    flag, seen = agt.pin(np.zeros(1, np.int32)), agt.zeros(1, np.int32)
+    with agt.record() as trace:
+        spin = agt.spawn(agt.Kernel(SPIN)(agt.mapped(flag), seen, grid=1, block=1).last().to_host())
+        await agt.ones(1000)
+        written = sim.machine.host
+        flag[:] = 1
+        assert (await spin)[0] == 1
+    (bar,) = trace.find("spin")
+    assert bar.end > written
+
+
 @any_loop
 async def test_the_end_is_told_once(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     watch, told = device.watch, list[Any]()

@@ -214,6 +214,7 @@ TWO = """__shared__ float two[2][8][64];
 LANES = "float s = 0; for (int k = 0; k < n; k++) for (int j = threadIdx.x % 32; j < {}; j += 32) s += x[j]; o[i] = s;"
 FIVE = "if (n > 3) { n += 3; n ^= 5; n *= 7; n |= 6; n -= 9; }"
 # Two kernels, and by how much the first one has more of something: from, and to.
+DOWN = "volatile int* f = o; int k = 5; while (f[0] == 0 && k-- {} 0); x[i] = k;"
 MORE = [
     # A warp that splits pays for both sides.
     (counts, "if (i / 1 % 2) o[i] = 1; else o[i] = 2;", "if (i / 32 % 2) o[i] = 1; else o[i] = 2;", "warp_instructions", 1, None),
@@ -278,6 +279,9 @@ MORE = [
     # A division ends with a branch, and what comes next waits for it.
     (lone, "a = a / b; c = c / d;", "a = a / b; c = c * d;", "chain_latency", 50, None),
     (lone, "a = rsqrtf(a); c = rsqrtf(c);", "a = rsqrtf(a); c = c * d;", "chain_latency", 0, 9),
+    # A null pointer is known, and whoever counts down has the same turns however they ask for the end.
+    (counts, "o[i] = reinterpret_cast<unsigned long long>(nullptr) + 1;", "o[i] = 0ull + 1;", "warp_instructions", 0, 0),
+    (counts, DOWN.format("!="), DOWN.format(">"), "warp_instructions", 0, 0),
 ]  # fmt: skip
 
 

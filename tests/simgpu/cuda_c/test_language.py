@@ -219,6 +219,18 @@ STATEMENTS: list[tuple[str, str, Any]] = [
         ('const char* s = i % 2 ? "odd" : "even"; int k = 0; while (s[k]) k++; o[i] = k;', [4, 3]),
         ('const char* s = "xyz"; s++; o[i] = *s;', b"y"), ("o[i] = message[i % 3];", b"ok\0"),
         ('o[i] = i < 0 || "text";', [1]))),
+    # The name of a type, or one that hides it, ends with its block, parameters, struct or template.
+    *((f"constexpr int K = 7; {before}", text, 15) for before, text in (
+        ("", "{ using K = int; K a = 1; o[i] = a; } o[i] += K * 2;"),
+        ("struct S { using K = int; K a; };", "S s = {1}; o[i] = s.a + K * 2;"),
+        ("struct S { template <class K> __device__ int f(K a) { return a; } static const int v = K * 2; };",
+         "S s; o[i] = s.f(1) + S::v;"),
+        ("""template <template <class K> class V> struct S { V<int> v; static const int b = K * 2; };
+            template <class T> struct W { T a; };""", "S<W> s = {{1}}; o[i] = s.v.a + s.b;"))),
+    *((f"using K = int; {before}", text + " K a = 7; o[i] = b + a * 2;", 15) for before, text in (
+        ("", "int b = 0; if (int K = n) b = K - 31;"), ("", "auto f = [](int K) { return K * 2; }; int b = f(1) - 1;"),
+        ("__device__ int f(int K) { return K * 2; }", "int b = f(1) - 1;"),
+        ("__device__ int f(int a) { return a; }", "int (*p)(int K) = f; int b = p(1);"))),
     # Written in CUDA C (`c_functions.h`).
     ("", "__stcs(o + i, 7); o[i] += __ldcg(&o[i]);", 14),
     ("", "int all; unsigned m = __match_all_sync(~0u, n, &all); o[i] = (m == ~0u) + 2 * all;", 3),

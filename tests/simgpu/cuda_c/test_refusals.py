@@ -58,7 +58,7 @@ WRONG = [
     "if constexpr (n > 1) o[i] = 1;", "int a[2] = {1, 2}; int b[2]; b = a;", "enum E : float { A };", "int a[1.5f];",
     "enum E : unsigned char { A = 256 };", "namespace a { }", "namespace a = ", "using namespace a", "case 1: o[i] = 1;",
     "o[i] = 1lul;", "o[i] = 'é';", "o[i] = '\\x';", "x[i] = __reduce_add_sync(0xffffffff, x[i]);",
-    "struct T { int a; }; struct T { int b; };", "switch (n) { case 1: o[i] = 1;",
+ "switch (n) { case 1: o[i] = 1;",
     "auto f = [](int a, int a) { return a; };", "enum { A, A };", "int A = 1; enum { A };",
     "if (n) { struct L { int a; }; } o[i] = sizeof(L);", "auto p = (float(*q)[2])x;",
 ]  # fmt: skip

@@ -7,13 +7,13 @@
 #
 # **So where did the time go?**
 #
-# In two minutes you'll bet on why, and in five you'll change what a GPU computes. The whole course goes like that: you guess, and then a timeline tells you, without any tact, whether you were right.
+# Soon you'll bet on why, and then you'll change what a GPU computes. The whole course goes like that: you guess, and then a timeline tells you, without any tact.
 #
 # After this page you can start work on a GPU, read a timeline, make a slow program quick, and get other work done meanwhile.
 #
 # | | |
 # |---|---|
-# | Time | 45 minutes, and 5 more for the encore |
+# | Time | 45 minutes, 10 for the challenge, and 5 for the encore |
 # | You need | Python and a little NumPy. No GPU, and no CUDA |
 #
 # Run the cells from top to bottom with <kbd>Shift</kbd>+<kbd>Enter</kbd>. If you get a `NameError` after a break, choose *Run*, then *Run All Above Selected Cell*. You needn't read a cell that looks like a thin bar.
@@ -55,7 +55,7 @@ assert not [span for span in slow if span.kind == "work"]
 # %% [markdown] id=two-runs-read
 # The quick program makes just as many calls, 16 and a wait, for the same twelve pieces of work. (A µs is a millionth of a second.)
 #
-# Write your bet in place of the three dots, as in `guess("00-riddle", "gaps")`, and run the cell. Wrong guesses are welcome: we remember an answer best when it has just surprised us. (This bet is settled near the end, after three clues. All others are settled right below the question, by a cell that's folded to a thin bar.)
+# Write your bet in place of the three dots, as in `guess("00-riddle", "gaps")`, and run the cell. Wrong guesses are welcome: we remember an answer best when it has just surprised us. (This bet is settled near the end. All others are settled right below the question, by a folded cell, a thin bar.)
 
 # %% id=00-riddle guess
 # What does the quick program do that the slow one doesn't?
@@ -71,7 +71,7 @@ assert not [span for span in slow if span.kind == "work"]
 #
 # Think of a GPU as a second computer, with its own memory and its own sense of time. The computer that runs Python is called the **host**, and the GPU is the **device**. When NumPy computes, you wait for it. A device can compute while Python does something else.
 #
-# Without an NVIDIA GPU, `agt.use("auto")` gave you the *simulated device*. It computes results from the same source code, and works out times with a model of an H200, always labelled *simulated*. The times in the text are its own.
+# Without an NVIDIA GPU, `agt.use("auto")` gave you the *simulated device*. It computes results from the same source code, and works out times with a model of an H200, always labelled *simulated*. The times in the text are its own, but for the riddle's, which are an H200's.
 
 # %% [markdown] id=kernel
 # ## A function for one element
@@ -206,7 +206,7 @@ assert max(s.end for s in paused.device_spans) > max(s.end for s in paused if s.
 #
 # The lane with the long bars is a **stream**, a queue that the device works through piece by piece. The long bars are the copies, and of the two slivers between them, the dotted one is the fill and the orange one your kernel. It moves twice as many numbers as a copy and is done in 6 µs, while a copy takes 148. The road between the two computers is narrow: it carries 54 GB a second. The kernel's numbers stay on the device, where they move at about 2,500.
 #
-# The top lane is Python, with six calls: one for each piece, and two for room in memory. (The riddle's programs fill nothing, so four for each trip.) After 46 µs it has asked for everything, even for a copy that begins at 178. Then it pauses, until the thin line at 349. That's a little late: the device was done after 325 µs, but the event loop takes another 24 to notice and to wake up the code that paused. (It needs Python for that. While a job keeps Python busy, it can't.) The stopwatch runs until then.
+# The top lane is Python, with six calls: one for each piece, and two for room in memory. (The riddle's programs fill nothing, and make room once, so four for each trip.) After 46 µs it has asked for everything, even for a copy that begins at 178. Then it pauses, until the thin line at 349: the device was done after 325 µs, but the event loop takes 24 more to notice and to wake the code that paused. (It needs Python for that. While a job keeps Python busy, it can't.) The stopwatch runs until then.
 #
 # **First clue:** go back to the first picture. The two programs are about 230 µs apart. If the slow one's four slivers ran at the same time, that would save at most 11 µs. Its gaps add up to 50. Neither is enough: cross off `kernels` and `gaps`.
 
@@ -284,7 +284,7 @@ reveal("00-meanwhile", f"{after:.0f}", picture, before=before)
 # %% [markdown] id=forgotten
 # ### The line that looks useless
 #
-# **Second clue:** in the first picture, Python waits only once, after its last call. By then the device has all its work, and Python has no job that it could do meanwhile. So waiting costs nothing there. Cross off `python`.
+# **Second clue:** in the first picture, Python waits only once, after its last call. By then the device has all its work, so waiting costs nothing. Cross off `python`.
 #
 # One of the four lines looks useless: `sleep(0)`. Sooner or later everybody forgets it, so let's do it now, while it costs nothing.
 
@@ -471,7 +471,7 @@ assert long - worked[0] > short - worked[1] + beside_us + 30  # and there are fe
 # %% [markdown] id=drag
 # ## Drag it
 #
-# Here are our four pictures once more, beside a job of Python's. Drag a slider, and the program runs anew: `job` is the job's µs, and `streams` the number of queues. (No slider? Change the numbers in the cell: it draws the first of each.)
+# Here are our four pictures once more, beside a job of Python's. Drag a slider, and the program runs anew: `job` is the job's µs, and `streams` the number of queues. (No slider? Change the first numbers in the cell.)
 #
 # How many streams do you really need? And how long may the job be before it costs you anything, with one stream, and with four?
 
@@ -491,7 +491,7 @@ await drag(four_pictures, job=range(0, 1201, 20), streams=range(1, 5))
 # %% [markdown] id=drag-found
 # <details><summary>What did you find?</summary>
 #
-# Two streams do nearly as well as four: 814 µs and 793, and 1,302 with one. A job is free up to some 1,000 µs with one, and to 490 with four: it hides behind the device's work, which is sooner done.
+# Two streams do nearly as well as four: 814 µs and 793, and 1,302 with one. A job is free up to some 1,000 µs with one, and to 490 with four: it hides behind the device's work, which is sooner done. (Not to its end: three tasks that are done by then have to be woken, 24 µs each.)
 #
 # </details>
 
@@ -510,7 +510,7 @@ if device.simulated:
 #
 # Nearly every page has a challenge, and `progress` keeps your best time.
 #
-# `job()` keeps Python busy for 200 µs, and `trips` are three operations. The first takes 2,000,000 numbers to the device and brings 400,000 back. The second takes 1,200,000 there and brings as many back. The third takes 400,000 there and brings 2,000,000 back. Do everything, and return the three results in order. Python mustn't block, so `await`. From the first bar to the last, this takes 881 µs: get below 510. Then go on: ours takes 340.
+# `job()` keeps Python busy for 200 µs, and `trips` are three operations. The first takes 2,000,000 numbers to the device and brings 400,000 back. The second takes 1,200,000 there and brings as many back. The third takes 400,000 there and brings 2,000,000 back. Do everything, and return the three results in order. Don't `sync`: `await` instead. From the first bar to the last, this takes 881 µs: get below 510. Then go on: ours takes 340.
 
 
 # %% id=00-challenge starter

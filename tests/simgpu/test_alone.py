@@ -1,15 +1,18 @@
 """simgpu by itself: its README's programs, arrays and kernels in CuPy's verbs, and no other package."""
 
 import re
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 import simgpu
 from simgpu import errors
+from simgpu.collectives import Communicator
+from simgpu.pieces import as_memory
 from tests.tools import blocks, page, python
 
 README = page("simgpu/README.md")
@@ -169,6 +172,20 @@ def test_wrong_launches_are_refused() -> None:
         y.device.default_stream.wait_event(other.device.default_stream.record())
     with pytest.raises(errors.UsageError, match="takes 4 arguments"):
         saxpy(1, 4, (y, y, 1.0))
+    gpu, strange = y.device, cast("Any", "a string")
+    asks: list[tuple[Callable[[], object], str]] = [
+        (lambda: gpu.watch(strange, strange), "is not an event"),
+        (lambda: gpu.own(other.device.default_stream), "is not a stream of"),
+        (lambda: gpu.own_function(strange), "was not compiled"),
+        (lambda: gpu.enqueue_peer_copy(y, y, 4, (gpu, other.device), None), "nothing links them"),
+        (lambda: as_memory(strange), "is not memory"),
+    ]
+    for ask, why in asks:
+        with pytest.raises(errors.DeviceMismatchError, match=why):
+            ask()
+    for devices in ([gpu, gpu], [gpu, other.device]):
+        with pytest.raises(errors.UsageError, match="a group takes different devices"):
+            Communicator(devices)
     with pytest.raises(errors.KernelCompileError):
         simgpu.RawKernel(SAXPY, "absent")(1, 4, (y,))
 

@@ -250,6 +250,8 @@ CDIV = "__host__ __device__ constexpr int cdiv(int a, int b) { return (a + b - 1
     ("before", "text", "kind", "match"),
     [
         ("", 'assert(i < 4 && "four are enough");', errors.DeviceAssertError, r"thread \(4, 0, 0\) fails its own assert"),
+        ("", "int a[2] = {i, i}; int* p = a; atomicAdd(p + 1, 1);", errors.KernelFault, "on the local variable 'a'"),
+        ("", "__shared__ int s; int* p = i & 1 ? &s : o; atomicAdd(p, 1);", errors.OutOfBoundsError, "use an 'if'"),
         ("", 'const char* s = "abc"; o[i] = s[i];', errors.OutOfBoundsError, """'"abc"'"""),
         (CDIV, "int a[cdiv(n, 2)];", errors.KernelCompileError, "must be a constant"),
         ("", "int a = 1; { int a = a + 1; o[i] = a; }", errors.UninitialisedReadError, "reads 'a'"),

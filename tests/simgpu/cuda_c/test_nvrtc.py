@@ -19,7 +19,7 @@ from .test_refusals import FILES_WRONG, WRONG
 
 # Where the interpreter is stricter than NVRTC, on purpose: what it refuses here is never meant.
 STRICTER = {
-    "o[i] = 18446744073709551616 > 1;", "o[i] = 'ab';", "o[i] = 'é';", 'printf("%d");', 'printf("100%\\n");',
+    "o[i] = 18446744073709551616 > 1;", "o[i] = 'ab';", "o[i] = 'é';", 'printf("%d", 1.0f);', 'printf("%f", n);', 'printf("%s", n);', 'printf("%d");', 'printf("100%\\n");',
     'printf("%q", 3);', "__shfl_sync(0xffffffff, i, 0, 5);",
     "__device__ int f() { return; }\n" + HEAD + "f(); }",
 }  # fmt: skip

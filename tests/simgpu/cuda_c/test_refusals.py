@@ -56,7 +56,8 @@ WRONG = [
     "__shared__ int a[];", "int* p = static_cast<int*>(x);", "void* p = x; o[i] = p[0];", "void* p = x; *p;",
     "int* p = &(i + 1);", "const int c = n; int& r = c;", "switch (x[i]) { case 1: o[i] = 1; }",
     "if constexpr (n > 1) o[i] = 1;", "int a[2] = {1, 2}; int b[2]; b = a;", "enum E : float { A };", "int a[1.5f];",
-    "enum E : unsigned char { A = 256 };", "namespace a { }", "namespace a = ", "using namespace a", "case 1: o[i] = 1;",
+    'printf("%d", 1.0f);', 'printf("%f", n);', 'printf("%s", n);', "o[i] = __cvta_generic_to_shared(n);",
+    "texture<float, 2> t;", "enum E : unsigned char { A = 256 };", "namespace a { }", "namespace a = ", "using namespace a", "case 1: o[i] = 1;",
     "o[i] = 1lul;", "o[i] = 'é';", "o[i] = '\\x';", "x[i] = __reduce_add_sync(0xffffffff, x[i]);",
  "switch (n) { case 1: o[i] = 1;",
     "auto f = [](int a, int a) { return a; };", "enum { A, A };", "int A = 1; enum { A };",
@@ -129,7 +130,9 @@ FILES_WRONG = [
         (INCLUDE, "half h = 1.0f; h = sqrt(h);"), (INCLUDE, "half h = 1.0f; h = max(h, h);"),
         (MMA, "fragment<accumulator, 16, 16, 16, float> f; store_matrix_sync(o, f, 16, mem_row_major);"),
         ("#if\n#endif\n", ""), ("#if 1.5\n#endif\n", ""), ("#if 1 / 0\n#endif\n", ""),
-        ("#define F(a) a\n", "o[i] = F(1;"),
+        ("#define F(a) a\n", "o[i] = F(1;"), ("#define F(a) a\n__device__ int f() { return F(1;", ""),
+        ("struct B { using Q = int; };\ntemplate <class T> struct D : T { __device__ int f() { return Q; } };\n",
+         "D<B> d; o[i] = d.f();"),
     ]),
 ]  # fmt: skip
 
@@ -167,6 +170,8 @@ FILES_UNSUPPORTED = [
     "__global__ void inner() {}\n" + HEAD + "inner(); }",
     *(before + HEAD + text + " }" for before, text in [
         ("union U { char c; int n; };\n", "U u = {1};"),
+        ("__device__ int w(volatile int* o) { while (o[0] == 7); return o[0]; }\n",
+         "int k = 0; do { k++; if (k == 1) continue; x[i] = k; } while (k < 3 && w(o) == 0);"),
         ("__device__ int f(float2 p) { return 1; } __device__ int f(int2 p) { return 2; }\n", "o[i] = f({1, 2});"),
         ("__device__ int& f(bool b, int& a, int& c) { if (b) return a; return c; }\n",
          "__shared__ int s; int l = 0; f(n > 1, l, s) = 1;"),

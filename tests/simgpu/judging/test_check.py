@@ -8,14 +8,15 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
+import numpy as np
 import pytest
 
 from simgpu.__main__ import command_line
 from simgpu.judging.checking import kernels_read
 from simgpu.judging.draft import drafted
-from simgpu.judging.kernel_spec import KernelSpec, SpecError, load_specs
+from simgpu.judging.kernel_spec import KernelSpec, Output, SpecError, load_specs
 from simgpu.judging.limits import OverLimitError, within_limits
 
 from .conftest import KERNEL, SPEC
@@ -239,6 +240,26 @@ def test_a_spec_is_refused_where_it_is_written(tmp_path: Path) -> None:
         KernelSpec("k", lambda n, r: {}, sizes=[])
     with pytest.raises(SpecError, match="no Python file"):
         load_specs(tmp_path / "mine.cu")
+
+
+LINE, SHARED = np.ones(5, np.float32), np.ones(4, np.float32)
+
+
+@pytest.mark.parametrize(("given", "returned", "why"), [
+    ("two", lambda **_: LINE, r"expected\(\) returns arrays by name"),
+    ("two", lambda **_: {"n": LINE}, "'n', which is no array"),
+    ("one", lambda **_: {"a": SHARED, "b": SHARED + 1}, "'a' and 'b' are one array"),
+    ("parts", None, "'a' and 'b' overlap: pass one array"),
+])  # fmt: skip
+def test_arguments_and_references_that_contradict_themselves(
+    given: str, returned: Any, why: str
+) -> None:
+    arrays = {"one": [SHARED] * 2, "two": [Output(4), Output(4)], "parts": [LINE[1:], LINE[:-1]]}[
+        given
+    ]
+    spec = KernelSpec("k", lambda n, r: {"n": n, "a": arrays[0], "b": arrays[1]}, expected=returned)
+    with pytest.raises(SpecError, match=why):
+        spec.reference(spec.given(4, 0))
 
 
 SLOW = """__global__ void slow(int n, int* o) {

@@ -560,7 +560,7 @@ if device.simulated:
 draw_steps(*MESSAGE)
 
 # %% [markdown] id=message-read
-# On the right, the fence and the write of the flag behind it are a *release*; the read of the flag and the fence behind it, an *acquire*. If both touch the flag by an atomic or as `volatile`, whoever sees the flag sees the data.
+# On the right, the fence and the write of the flag behind it are a *release*; the read of the flag and the fence behind it, an *acquire*. If both touch the flag by an atomic, whoever sees the flag sees the data. (`volatile` works as well, because PTX takes such an access to one word for a relaxed one. CUDA C++ doesn't promise it.)
 #
 # Does it take both fences? Suppose the sender has its own, and the receiver has none.
 
@@ -907,14 +907,14 @@ if device.simulated:
 # |---|---|
 # | when a round takes long | you save no more than with short ones, and that's less of a longer run |
 # | when you know the number of rounds | you can put them all into one graph and ask nothing (from C++, that's 0.9 µs a step on an H100, measured with `benchmarks/turns.cu`) |
-# | when others want the GPU, too | your kernel keeps its places until it ends |
+# | when others want the GPU, too | your kernel keeps its places until it ends (other *processes* get turns) |
 # | when the work needs more blocks than have a place | they can't meet. Give each several pieces, or do without a barrier ([11b](11b_without_a_barrier.ipynb)) |
 # | when you still look for the bug | a loop in Python can be stopped, printed and stepped through |
 
 # %% [markdown] id=key-points
 # ## Key points
 #
-# - Each decision of the host costs a launch, a copy and a wait, in any language. Let a kernel decide.
+# - Each decision of the host costs a launch, a wait, and a trip for the numbers it looks at, in any language. Let a kernel decide.
 # - A message takes a release (fence, then flag) and an acquire (flag, then fence). One thread can speak for its block, with a barrier before the release, or behind the acquire.
 # - The threads of a block agree by a vote: all get the same answer.
 # - A grid agrees at a barrier, for which all of its blocks need a place at the same time. A cooperative launch guarantees that.

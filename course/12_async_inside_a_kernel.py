@@ -302,7 +302,7 @@ check("12-pot", POT)
 #   receiver    sees the flag      fence     reads the box          acquire
 # ```
 #
-# Whoever sees the flag must be sure to see the value, so the order is the whole point. And as in chapter 11, both sides have to touch the flag by an atomic or as `volatile`.
+# Whoever sees the flag must be sure to see the value, so the order is the whole point. And as in chapter 11, both sides have to touch the flag by an atomic (or as `volatile`, which works on GPUs without a promise).
 
 # %% [markdown] id=exercise-oneshot
 # ### Exercise: oneshot

@@ -149,7 +149,7 @@ letters = agt.Kernel(LETTERS)
 # What's new:
 #
 # - **`__threadfence_system()`** is a fence that reaches the host; `__threadfence()` ends at the GPU, and `__threadfence_block()` at the block. The one before the flag keeps it from overtaking the letter, and the one after the loop keeps us from reading the answer before the flag.
-# - **`volatile`** makes the kernel look at memory each time, and at a whole word at once. Without it, a compiler may read the flag once and then stare at its own register forever. We need no `atomicAdd` or `atomicCAS`, because only one side at a time may write a word.
+# - **`volatile`** makes the kernel look at memory each time, and, as PTX has it, at a whole word at once. Without it, a compiler may read the flag once and then stare at its own register forever. We need no `atomicAdd` or `atomicCAS`, because only one side at a time may write a word.
 # - **`__nanosleep(100)`** dozes for at most two tenths of a microsecond. It leaves the bus to others, and tells the simulated device that this loop is waiting.
 # - **The counter** is there because nobody can stop a waiting kernel, short of ending the process. If the host has gone home, the kernel gives up after a million looks, a second or more.
 #

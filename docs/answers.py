@@ -286,8 +286,8 @@ async def answered(service, decode):
         x = await asyncio.to_thread(decode) if SLOW else decode()
         if x.shape != SHAPE or not torch.isfinite(x).all():
             raise ValueError("another shape, or a number that isn't finite")
-    except Exception as error:  # mostly the request is to blame
-        log.warning("refused: %.200r", error)
+    except Exception as error:  # the request is to blame, or your `decoded`: the log says which
+        log.warning("refused", exc_info=error)
         raise HTTPException(400, WANTED) from error
     try:
         y = await service(x)

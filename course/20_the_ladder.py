@@ -295,7 +295,7 @@ needs(tiled, eight, wide)
 # %% [markdown] id=wide-after
 # That's nearly four times fewer accesses, but only a little more than two times fewer passes. A pass brings a number from each of the 32 banks at most, and 32 threads want 128 numbers. So a quarter of the warp has its turn in each pass, and a read of `float4`s takes four. There are two exceptions. If neighbours want the same `float4`, as they do in `a`, two quarters go together, and two passes are enough. In `b`, threads that want the same are sixteen apart, which doesn't help. And a quarter's eight `float4`s begin eight numbers apart, so they crowd into half of the banks, and the read takes eight. (An H200 takes as many clocks: we measured them with `clock64`.)
 #
-# At 1.34, shared memory is still right of the line, and the arithmetic could be busy three quarters of the time. It's busy for about half: the kernel has 71 % of cuBLAS's speed. What else is missing, from 1.3 to 1.9, is *time in which nobody does anything*, because everybody waits. Both are what the upper rungs are about.
+# At 1.34, shared memory is still right of the line, and the arithmetic could be busy three quarters of the time. It's busy for about half: the kernel has 71 % of cuBLAS's speed. Most of what else is missing, from 1.3 to 1.9, is *time in which nobody does anything*, because everybody waits. Both are what the upper rungs are about.
 
 # %% id=wide-check tags=asserts
 assert 0.65 < share("wide") < 0.75

@@ -77,7 +77,7 @@ needs(climb("wide"), by_warps)
 stairs("registers", "wide", "warps")
 
 # %% [markdown] id=warps-after
-# Six points, and shared memory has crossed the line. Now neither memory is too slow any more, and arithmetic at full speed would take one clock. But the black mark says 1.7. If no memory is busy all the time and the arithmetic isn't either, somebody *waits*.
+# Six points, and shared memory has crossed the line. Now no memory is too slow any more. But the black mark says 1.7. If no memory is busy all the time and the arithmetic isn't either, look for somebody who *waits*.
 
 # %% [markdown] id=steps-text
 # ## A step of a block
@@ -339,7 +339,7 @@ for n, part in at.items():
 # %% [markdown] id=cublas-read
 # It's 98 % at 4096 x 4096, and at 8192 it's ahead. cuBLAS is about as fast at all three sizes, but `top` gets faster. That's not because of idle SMs: it has 128, 512 or 2,048 blocks, one on each of the 132 SMs at a time, so 97 % of these are busy at any size. A longer loop makes up for more of its beginning and end, which nothing hides. Whether that's all, we don't know.
 #
-# And why does nobody reach the 67 TFLOP/s of the data sheet? It isn't the clock, which stayed at its 1,980 MHz under `top` and under cuBLAS. It's the registers. They lie in two banks that deliver one each in a clock, and a multiply-add such as `c0 += a0 * b0` reads three of them. That takes two clocks. But a number can be kept for the next instruction: if that's `c1 += a0 * b1`, only `c1` and `b1` are read, and if they lie in different banks, one clock is enough. In nvcc's listings, that leaves 82 % of the speed for the upper rungs, so 55 TFLOP/s, and 71 % for `wide`. (That's worked out by rules that NVIDIA doesn't publish, and not measured; [fidelity](../docs/fidelity.md) has all rungs.)
+# And why does nobody reach the 67 TFLOP/s of the data sheet? It isn't the clock, which stayed at its 1,980 MHz under `top` and under cuBLAS. It's mostly the registers. They lie in two banks that deliver one each in a clock, and a multiply-add such as `c0 += a0 * b0` reads three of them. That takes two clocks. But a number can be kept for the next instruction: if that's `c1 += a0 * b1`, only `c1` and `b1` are read, and if they lie in different banks, one clock is enough. In nvcc's listings, that leaves 82 % of the speed for the upper rungs, so 55 TFLOP/s, and 71 % for `wide`. (That's worked out by rules that NVIDIA doesn't publish, and not measured; [fidelity](../docs/fidelity.md) has all rungs.)
 #
 # But don't be too proud. cuBLAS has a kernel for every shape, and ours only takes multiples of 256. And we didn't let it use TF32, which rounds each number to 10 bits behind the point and is several times as fast on the tensor cores.
 
@@ -524,13 +524,13 @@ parts(small)
 # %% [markdown] id=key-points
 # ## Key points
 #
-# - When no memory is busy all the time and the arithmetic isn't either, somebody waits. Ask for the next numbers before you use these.
+# - When no memory is busy all the time and the arithmetic isn't either, look for who waits. Ask for the next numbers before you use these.
 # - Two tiles that are used in turns need only one barrier a step, because nobody can be more than one step behind.
 # - What's on its way by an asynchronous copy needs no register. By themselves the copies gained next to nothing here, since loads into registers had hidden the waits already.
 # - Every rung has a size for which it's wrong. Large tiles need large matrices.
 # - On the lower rungs, counting tells you what holds a kernel up. On the upper ones you have to measure, and each change by itself.
 #
-# There's one more rung for another day: `tensor` multiplies halves on the tensor cores by `nvcuda::wmma`, in 0.42 ms where `top` takes 2.76. That's still only half of cuBLAS's speed for halves, because cuBLAS uses instructions of this GPU's generation that four warps execute together.
+# There's one more rung for another day: `tensor` multiplies halves on the tensor cores by `nvcuda::wmma`, in 0.42 ms where `top` takes 2.76. That's half of cuBLAS's speed for halves. (cuBLAS uses instructions that four warps execute together, but that isn't all of it.)
 #
 # If a word is new, look in the [glossary](../docs/glossary.md). **Next:** why does one warp wait while 64 don't? [21_inside_one_sm](21_inside_one_sm.ipynb)
 

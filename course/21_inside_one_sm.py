@@ -3,7 +3,7 @@
 # %% [markdown] id=title
 # # Inside one SM
 #
-# In chapter 06, Python learned to do something else while it waits. A warp can't do that. When its next instruction needs a number from memory, the warp stands still until the number has come, and that takes 300 clocks if the number is in the L2 cache (0.15 µs on an H200, at 1.98 GHz), and twice as many if it isn't. And yet a GPU that's used well is hardly ever idle.
+# In chapter 06, Python learned to do something else while it waits. A warp can't do that. When its next instruction needs a number from memory, the warp stands still until the number has come, and that takes 300 clocks if the number is in the L2 cache (0.15 µs on an H200, at 1.98 GHz), and twice as many if it comes from main memory. And yet a GPU that's used well is hardly ever idle.
 #
 # **So who works while a warp waits?**
 #

@@ -305,9 +305,9 @@ def draw_handover():
 draw_handover()
 
 # %% [markdown] id=specialised-text
-# The large kernels of today are built like this. One warp does nothing but start copies, the others do nothing but multiply, and no `__syncthreads()` holds them all up. It's the queue of chapter 11, inside one SM.
+# The large kernels of today are built like this. One warp does nothing but start copies, the others multiply, and no `__syncthreads()` holds them all up. It's the queue of chapter 11, inside one SM.
 #
-# Two things can go wrong. `full.arrive()` doesn't wait for copies that the thread has started with `__pipeline_memcpy_async`, so it would say "full" while they're still on their way. Such a copy has to be counted itself: with `cuda::memcpy_async(..., full)`, the phase can't end before the copy has. From Hopper on, the TMA, a unit that copies whole tiles, counts its bytes at the barrier. In the exercise, ordinary stores will do.
+# Two things can go wrong. `full.arrive()` doesn't wait for copies that the thread has started with `__pipeline_memcpy_async`, so it would say "full" while they're still on their way. So wait for it first, or have it counted itself: with `cuda::memcpy_async(..., full)`, the phase can't end before the copy has. From Hopper on, the TMA, a unit that copies whole tiles, counts its bytes at the barrier. In the exercise, ordinary stores will do.
 #
 # And a thread that waits by parity must never be two phases behind. If it waits for phase 0 and phase 1 is running, it goes on. If phase 2 is running, that looks like phase 0 to it, so it would wait once more, perhaps for ever. In a queue this can't happen, because each side waits for the other.
 

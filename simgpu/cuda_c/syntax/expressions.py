@@ -108,6 +108,8 @@ class ExpressionParser(TypeParser):
         if self.at("(") and self.at_type(1):
             self.advance()
             operand: ast.TypeName | ast.Expression = self.abstract_type()
+            if self.at("["):
+                self.unsupported(f"{word.text} of an array type is not supported: use a typedef")
             self.need(")")
         else:
             operand = self.unary()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
+from typing import NoReturn
 
 from simgpu.cuda_c.syntax import assembly, ast
 from simgpu.cuda_c.syntax.expressions import ExpressionParser
@@ -38,7 +39,11 @@ class StatementParser(ExpressionParser):
 
     def statement(self) -> ast.Statement:
         self.harmless(self.attributes(words=False))
-        token = self.token
+        token, start = self.token, self.position
+        if self.at("__attribute__"):  # of a fallthrough, unless a declaration follows
+            self.attributes()
+            if not self.at(";"):
+                self.position = start
         if self.at("{"):
             return self.block()
         if self.accept(";"):
@@ -69,6 +74,8 @@ class StatementParser(ExpressionParser):
             if bracketed:  # unless a member follows: `atomic_ref<int>(*x).load();`
                 self.skip_brackets("(", ")", "this '(' is never closed")
                 bracketed, self.position = not self.at("."), inside
+            if self.at("(") and self.ahead(2).is_(")") and self.ahead(3).is_("="):  # `int (a) = 1;`
+                self.unsupported("a variable's name in brackets is not supported: leave them out")
             if storage & {"extern", "__device__"} and self.ahead().is_("("):
                 while not self.advance().is_(";"):  # a function is declared, and known anyway
                     pass
@@ -321,13 +328,21 @@ class StatementParser(ExpressionParser):
                 self.need(":")
                 cases.append(ast.SwitchCase(at=label.at, value=value, body=[]))
             elif not cases:
-                self.fail("this statement is before the first case label: nothing reaches it")
+                self._before_the_first_case()
             else:
                 cases[-1].body.append(self.statement())
         self.enclosing.pop()
         if start:
             self.advance()
         return ast.Switch(at=token.at, subject=subject, cases=cases)
+
+    def _before_the_first_case(self) -> NoReturn:
+        at, first = self.token.at, self.statement() if self.at_type() else None
+        if isinstance(first, ast.Declaration) and not any(item.init for item in first.items):
+            self.unsupported(
+                "a declaration before the first case is not supported: put it before the switch", at
+            )
+        self.fail("this statement is before the first case label: nothing reaches it", at)
 
     def _return(self) -> ast.Statement:
         token = self.advance()

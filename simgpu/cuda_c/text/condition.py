@@ -62,6 +62,8 @@ class _ConditionReader:
                     self.source.fail(self.at, f"a shift by {right} in this condition")
                 right = 0
             left = (int(compute(left, right)) + 2**63) % 2**64 - 2**63  # as C does, in 64 bits
+        if self.rest and self.rest[0].text == "?":
+            self.source.unsupported(self.rest[0].at, "'?' is not supported here: use && and ||")
         return left
 
     def unary(self) -> int:

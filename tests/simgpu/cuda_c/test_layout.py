@@ -119,7 +119,7 @@ F = "__device__ int f({}) {{ return 1; }}"
 HARMLESS = [
     ("#define HEX(a, b) a##b", "o[i] = HEX(0x, 1F) == 31;"), ("__device__ [[maybe_unused]] int f() { return 1; }", "o[i] = f();"),
     ("", "[[likely]] o[i] = 1;"), ("", "switch (n) { case 9: o[i] = 2; [[fallthrough]]; default: o[i] = 1; }"),
-    ("", "alignas(16) int a __attribute__((unused)) = 1; o[i] = a;"),
+    ("", "__attribute__((fallthrough)); o[i] = 1;"), ("", "alignas(16) int a __attribute__((unused)) = 1; o[i] = a;"),
     ("__device__ __attribute__((noinline, gnu_inline)) int f() { return 1; }", "o[i] = f();"),
     ("[[nodiscard]] __device__ int f() __attribute__((__pure__)); " + F.format(""), "o[i] = f();"),
     (F.format("[[maybe_unused]] int a, int b __attribute__((unused))"), "o[i] = f(1, 2);"),

@@ -152,7 +152,9 @@ GROUPS = "#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;\n"
 INSTEAD = [
     ("cuda::pipeline<cuda::thread_scope_thread> p = cuda::make_pipeline();", "", "libcu++", "loads and stores"),
     ("cg::this_cluster().sync();", GROUPS, "clusters", "this_grid().sync()"),
+    ("switch (n) { int a; case 0: a = 1; }", "", "before the first case", "before the switch"),
     ("const CUtensorMap* t;", "", "CUtensorMap", "loads and stores"),
+    ("o[i] = sizeof(int[3]);", "", "an array", "typedef"), ("int (a) = 1;", "", "brackets", "leave them"),
     ("o[i] = __nv_cvt_float_to_fp8(1.0f, 0, 0);", "", "8 bits", "half or float"),
     ("surf2Dwrite(x[i], 0, 4, 0);", "", "surfaces", "pass the array"),
     ("float4 p = tex2D<float4>(i, 1.0f, 2.0f);", "", "textures", "as a pointer"),
@@ -190,7 +192,7 @@ FILES_UNSUPPORTED = [
         ("struct S { int a; __device__ int f() { auto g = [this]() { return a; }; return g(); } };\n", "S s; o[i] = s.f();"),
         ("struct S { int a; __device__ ~S() { a = 1; } };\n", "S s;"),
         ("struct S { int a; __device__ S(const S& s) { a = s.a + 1; } };\n", "S s = *(S*)x;"),
-        ("struct S { int a, b; __device__ S(const S& s) : a(s.b), b(s.a) {} };\n", "S s = *(S*)x;"),
+        ("struct S { int a, b; __device__ S(const S& s) : a(s.b), b(s.a) {} };\n", "S s = *(S*)x;"), ("#if 1 ? 1 : 0\n#endif\n", ""),
     ]),
 ]  # fmt: skip
 _NEEDS = "template <int N> struct F { static constexpr int v = F<N - 1>::v + 1; };\n"

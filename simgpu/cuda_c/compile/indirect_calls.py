@@ -66,6 +66,8 @@ def call_by_address(c: Context, node: CallExpr, address: Expr) -> Expr:
                 inner = CallExpr(at=node.at, name=target.function.name, arguments=node.arguments)
                 bodies[number] = piece, _expanded(c, target, inner, given)
     pieces, results = [piece for piece, _ in bodies.values()], [r for _, r in bodies.values()]
+    if any(piece.ahead for piece in pieces):  # a wait would stand in front of them
+        c.unsupported(node.at, "waiting in a function called by its address: call it by its name")
     c.steps.append(Choice(which.node, tuple(pieces)))
     runs = {number: (piece.point, result.run) for number, (piece, result) in bodies.items()}
     run = _calling(which.run, entry, runs, ctype, node.at)

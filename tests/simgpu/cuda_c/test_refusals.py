@@ -193,6 +193,8 @@ FILES_UNSUPPORTED = [
         ("struct S { int a; __device__ ~S() { a = 1; } };\n", "S s;"),
         ("struct S { int a; __device__ S(const S& s) { a = s.a + 1; } };\n", "S s = *(S*)x;"),
         ("struct S { int a, b; __device__ S(const S& s) : a(s.b), b(s.a) {} };\n", "S s = *(S*)x;"), ("#if 1 ? 1 : 0\n#endif\n", ""),
+        (GROUPS + "__device__ int f(int a) { cg::this_grid().sync(); return a; } __device__ int g(int a) { return 2 * a; }\n",
+         "int (*p)(int) = n > 3 ? f : g; o[i] = p(i);"),
     ]),
 ]  # fmt: skip
 _NEEDS = "template <int N> struct F { static constexpr int v = F<N - 1>::v + 1; };\n"

@@ -1,10 +1,11 @@
 """Links between simulated GPUs: which algorithm is the quickest. Their times: `tests/test_fidelity.py`."""
 
+from collections.abc import Callable
 from dataclasses import fields
 
 import pytest
 
-from simgpu.links import Wiring, collective_works, steps_and_bytes
+from simgpu.links import Wiring, collective_works, peer_copy, steps_and_bytes
 from simgpu.spec import H200, NVLINK
 
 
@@ -36,3 +37,19 @@ def test_every_constant_of_a_link_has_a_source() -> None:
     for link in (NVLINK, Wiring().between):
         names = {name for name, source in link.sources if source}
         assert names == {field.name for field in fields(link)} - {"name", "sources"}
+
+
+@pytest.mark.parametrize("gpus_per_node", [None, 2])
+def test_what_each_collective_takes_of_each_link(
+    gpus_per_node: int | None, tell: Callable[[str], None]
+) -> None:
+    wiring = Wiring(gpus_per_node=gpus_per_node)
+    for what in ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "exchange", "send"):
+        pairs = [(0, 3)] * 2 if what == "send" else [(0, 1), (1, 2), (2, 3), (3, 3)]
+        for nbytes in (1 << 8, 1 << 20, 1 << 28):
+            works = collective_works(wiring, H200, what, pairs, nbytes)
+            assert len({(w.us, w.places, w.demand, w.urgent, w.together) for w in works}) == 1
+            sent = [f"{w.load:.0%} of {', '.join(f'{a} {n}' for a, n in w.ports)}" for w in works]
+            tell(f"{what} of {nbytes:,}: {works[0].us:.2f} us; {'; '.join(sent)}")
+    copy = peer_copy(wiring, 0, 1, 1 << 20)
+    tell(f"{copy.us:.2f} us, {copy.load:.2f} of {copy.ports}")

@@ -17,7 +17,7 @@ from asyncgpu_tutor.traces.spans.lanes import (
 from asyncgpu_tutor.traces.spans.metrics import Metrics, measure
 from asyncgpu_tutor.traces.spans.notebook_output import NAME, NOTHING, PAGE, cut_output, wrapped
 from asyncgpu_tutor.traces.spans.relations import CriticalPathStep
-from asyncgpu_tutor.traces.spans.span import Span, SpanKind, grouped
+from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, Span, SpanKind, grouped
 from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_WORDS, KIND_WORDS, clock_words, count
 
 _COLUMNS = ("start", "duration", "lane", "kind", "name", "operation")
@@ -54,7 +54,7 @@ def _heading(spans: Sequence[Span], device: str, clock: str) -> str:
 
 def _counted_otherwise(spans: Sequence[Span]) -> str:
     """Which number the device itself has given to each stream, where that is another one."""
-    numbers = stream_numbers(spans)
+    numbers = {of: n for of, n in stream_numbers(spans).items() if n != UNIFIED_MEMORY}
     if all(stream == number for (_, stream), number in numbers.items()):
         return ""
     several = len({device for device, _ in numbers}) > 1

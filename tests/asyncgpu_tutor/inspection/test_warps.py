@@ -1,5 +1,6 @@
 """The warps of a block over time: held against the launch's time in a trace, and against the model's sums."""
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -67,7 +68,9 @@ ALL = ["in turn", "ahead of time", "uneven", "coalesced", "shared", "registers",
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_the_last_warp_ends_when_the_trace_says_that_the_launch_does(name: str) -> None:
+def test_the_last_warp_ends_when_the_trace_says_that_the_launch_does(
+    name: str, tell: Callable[[str], None]
+) -> None:
     kernel, args, shape = launches(name)
     seen = agt.show_warps(kernel, *args, **shape)
     with agt.record() as trace:
@@ -80,6 +83,9 @@ def test_the_last_warp_ends_when_the_trace_says_that_the_launch_does(name: str) 
     for bars in seen.timeline.warps:
         assert all(a[2] == b[1] and a[0] != b[0] for a, b in pairwise(bars))
         assert all(since < end for _, since, end in bars)
+    shown = [f"{state} {since:.2f}" for state, since, _ in seen.timeline.warps[2][:40]]
+    copies = [f"{since:.2f} to {end:.2f}" for since, end in seen.timeline.flights[2][:9]]
+    tell(f"{seen.words} Warp 2: {', '.join(shown)}. Copies: {', '.join(copies)}.")
 
 
 @pytest.mark.parametrize("name", [name for name in ALL if name not in ("uneven", "shared")])

@@ -1,8 +1,8 @@
 """What is seen of each recording stays what it is, in every way of seeing it, unless somebody means it.
 
 Whether a picture is good, no test can say; that a change of the code has changed it, one can. `seen.json` has
-digests. After a change that is meant, when you have looked at what it did:
-`python -m tests.asyncgpu_tutor.traces.test_what_is_seen`.
+digests, also of made-up traces, which have what no recording has. After a change that is meant, when you have
+looked at what it did: `python -m tests.asyncgpu_tutor.traces.test_what_is_seen`.
 """
 
 import hashlib
@@ -11,6 +11,7 @@ import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -18,6 +19,8 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
 from asyncgpu_tutor.traces.formats.files import FOLDER
+from asyncgpu_tutor.traces.spans import Span, SpanKind
+from asyncgpu_tutor.traces.spans.span import call_name
 
 SEEN = Path(__file__).with_name("seen.json")
 # The swarm takes seconds, and has nothing that others have not.
@@ -36,6 +39,11 @@ def part(trace: Trace) -> Trace:
     return trace.between(spans[len(spans) // 4].start, spans[-len(spans) // 4].end)
 
 
+def analysed(trace: Trace) -> list[object]:
+    found = agt.analyse(trace)
+    return [found.table(), found, found.streams, found.gaps, found.host_late, found.plot().words]
+
+
 WAYS: dict[str, Callable[[Trace], Any]] = {
     "picture": lambda trace: trace.plot(title="A <title>", lesson="A lesson")._repr_html_(),
     "picture of the critical path": lambda trace: trace.plot(
@@ -46,16 +54,72 @@ WAYS: dict[str, Callable[[Trace], Any]] = {
     "live picture": lambda trace: json.dumps(trace.plot().view()),
     "table": lambda trace: trace.table(),
     "findings": agt.diagnose,
+    "analysis": analysed,
     "metrics": lambda trace: [trace.metrics(), trace],
     "Perfetto": perfetto,
     "file": Trace.to_json,
 }
+NAMES = ("k", "at::gemm<float, 128>(float*, int)", "nccl_sum", "pair of arrays")
+KINDS: tuple[SpanKind, ...] = ("kernel", "kernel", "h2d", "d2h", "d2d", "memset", "peer", "graph")
+BETWEEN: tuple[tuple[SpanKind, str], ...] = (
+    ("wait", "pageable copy"), ("wait", "event"), ("work", "a job"), ("call", "malloc x"), ("call", "load k"),
+)  # fmt: skip
+
+
+def made_up(seed: int) -> Trace:
+    """A program of 150 pieces of work, on one device or two, with whatever a span can say of itself."""
+    draw = Random(seed)
+    several, us = seed % 2, draw.choice((0.4, 4.0, 90.0))
+    host, free, last = draw.choice((0.0, 0.0, 3e4)), dict[tuple[str, int], float](), [0]
+    spans = [Span(0, "call", "malloc the first", 0, host, "")]
+    for number in range(4, 604, 4):
+        device, kind, name = (
+            f"cuda:{draw.randint(0, several)}",
+            draw.choice(KINDS),
+            draw.choice(NAMES),
+        )
+        stream = -1 if draw.random() < 0.1 and kind in ("h2d", "d2h") else draw.choice((0, 7, 8))
+        op = draw.choice((None, number // 20, number))
+        whose = (op, draw.choice(("", "batch", f"batch {number}")))
+        by: dict[str, object] = {"thread": draw.randint(1, 2)} if seed % 3 else {}
+        by |= {"host": device} if several and seed % 5 else {}
+        begun, host = host, host + draw.uniform(0.1, 1.5) * us
+        called = {**by, "api": "cudaLaunch"} if draw.random() < 0.3 else by
+        asks = call_name(kind, name)
+        spans.append(Span(number, "call", asks, begun, host, "", None, *whose, (), called))
+        ready = max(free.get((device, stream), 0.0), host) + us * draw.choice((0, 0, 1, 3, 60))
+        end = ready + us * draw.choice((0, 0.01, 1, 2, 5, 9))
+        facts: list[dict[str, object]] = [
+            {"bytes": number * 1000}, {"pageable": True}, {"grid": [number, 2, 1], "block": [32, 4, 1]},
+            {"fills": 0.95}, {"waited_for_room": us}, {"waits": [[0.1, 0.2 * us], [0.3 * us, us]]},
+            {"named": "mine"}, {"full_name": f"{name} of a library"}, {"ranks": 2}, {"why": "prefetched"},
+            {"node": number}, {"other": True},
+        ]  # fmt: skip
+        detail = {key: value for fact in draw.sample(facts, 4) for key, value in fact.items()}
+        after = tuple(sorted({number, *draw.sample(last[-9:], min(2, len(last)))}))
+        where = ready, end, device, stream
+        spans.append(Span(number + 1, kind, name, *where, *whose, after, detail))
+        free[device, stream], last = end, [*last, number + 1]
+        if draw.random() < 0.3:
+            what: tuple[SpanKind, str] = draw.choice(BETWEEN)
+            begun, host = host, max(host, end if what[0] == "wait" else host + us)
+            spans.append(Span(number + 2, *what, begun, host, "", None, *whose, (number + 1,), by))
+        if draw.random() < 0.1:
+            sent = {**by, "sent": begun} if seed % 4 else by
+            name = f"cuda:0: {number}"
+            spans.append(Span(number + 3, "range", name, begun, host + us, "", detail=sent))
+    clock = ("simulated", "CUDA events", "PyTorch profiler", "Nsight Systems")[seed % 4]
+    about = [{}, {"foreign": True}, {"damage": ["3 records were left out"]}, {"clocks_within_us": 2.5},
+             {"windows": [[0, host / 3], [host / 2, host]], "within": "record"}][seed % 5]  # fmt: skip
+    trace = Trace(spans, clock, "simulated H200, times are modelled" if seed % 2 else "", about)
+    return trace.with_lane("mine", [(0, host / 2, "half of it")]) if seed % 3 == 1 else trace
 
 
 def traces() -> dict[str, Callable[[], Trace]]:
     out: dict[str, Callable[[], Trace]] = {
         name: lambda name=name: Trace.load_recording(name) for name in Trace.recordings()
     }
+    out |= {f"made up {seed}": lambda seed=seed: made_up(seed) for seed in range(8)}
     return out | {path.name: lambda path=path: Trace.from_nsys(path) for path in REPORTS}
 
 

@@ -1,6 +1,7 @@
 """`simgpu judge` accepts what is right and nothing else, whatever it is given."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,14 @@ def test_a_right_answer_is_accepted_however_it_is_written(number: int) -> None:
         task, kernel(task, *text), kernel(*RIGHT[number][:2]) if len(text) == 1 else None
     )
     assert found["verdict"] == "accepted", found["sentence"]
+
+
+def test_a_verdict_has_all_that_a_grader_reads(tell: Callable[[str], None]) -> None:
+    right, slow = kernel(*RIGHT[0]), kernel(*ONE_THREAD)
+    absent = '#include "absent.h"\n' + right
+    for answer, baseline in ((right, slow), (right, None), (absent, None), (slow + "}", None),
+                             (kernel("saxpy", "y[0] = n;"), None)):  # fmt: skip
+        tell(json.dumps(judged("saxpy", answer, baseline), indent=1))
 
 
 @pytest.fixture

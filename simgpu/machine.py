@@ -275,8 +275,7 @@ class Machine:
 
     def _forget_gone(self) -> None:
         """Nobody comes any more for what a closed loop has waited for, and it holds on to arrays."""
-        if self._waiters and any(self.gone(waiter.owner) for waiter in self._waiters):
-            self._waiters = [w for w in self._waiters if not self.gone(w.owner)]
+        self._waiters = [w for w in self._waiters if not self.gone(w.owner)]
 
     @exclusive
     def timer(self, us: float) -> tuple[EngineEvent, Queue]:

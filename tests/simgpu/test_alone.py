@@ -149,6 +149,21 @@ def test_the_null_stream_is_ordered_with_blocking_streams(
     gpu.synchronize()
 
 
+def test_two_large_fills_share_the_memory_and_two_small_ones_run_side_by_side() -> None:
+    def took(nbytes: int, many: int) -> float:
+        gpu = simgpu.Device(spec="t4")
+        arrays = [simgpu.Array.empty(nbytes, np.uint8, gpu) for _ in range(many)]
+        streams = [gpu.create_stream(non_blocking=True) for _ in arrays]
+        begun = gpu.now()
+        for array, stream in zip(arrays, streams, strict=True):
+            gpu.memset_async(array.memory, 0, nbytes, stream)
+        gpu.settle()
+        return gpu.now() - begun - many * gpu.spec.call_memset_us
+
+    assert took(1 << 23, 2) > 1.6 * took(1 << 23, 1)
+    assert took(1 << 10, 2) == pytest.approx(took(1 << 10, 1))
+
+
 def test_the_current_device_is_where_arrays_are_made() -> None:
     before = simgpu.device_in_use()
     try:

@@ -248,6 +248,15 @@ def test_streams_may_share_an_array_and_no_byte_of_it(sim: SimDevice) -> None:
     assert agt.d2h(x).sync_on(three).tolist() == [0, *[2] * 9, *[1] * 22, *[32] * 32]
 
 
+def test_what_goes_by_the_number_of_an_address_may_touch_any_byte(sim: SimDevice) -> None:
+    """A copy, in which one could see what it touches, is at another address."""
+    x = agt.zeros(64).sync()
+    source = "__global__ void part(float* x, int k) { x[threadIdx.x + ((long long)x >> 20 ? k : 0)] = k; }"
+    agt.Kernel(source)(x.borrow(), 0, grid=1, block=32).async_on(agt.create_stream())
+    with pytest.raises(StreamRaceError):
+        agt.Kernel(source)(x.borrow(), 32, grid=1, block=32).async_on(agt.create_stream())
+
+
 def test_a_race_of_two_devices_names_both(sim: SimDevice) -> None:
     host, other = agt.pin(np.zeros(8, np.float32)), SimDevice(1, machine=sim.machine)
     fetch(host).async_on(agt.create_stream())

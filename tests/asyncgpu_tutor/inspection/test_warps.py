@@ -33,6 +33,7 @@ UNEVEN = """extern "C" __global__ void uneven(int n, float* x) {
     __syncthreads();
     x[me] = v;
 }"""
+STORE = "__global__ void k(float* x) { x[threadIdx.x] = 1.0f; }"
 NINE = np.ones(9 * SMS * 256, np.float32)
 A = np.ones((256, 256), np.float32)
 OF_RUNGS = {rung.name: rung for rung in RUNGS}
@@ -45,6 +46,8 @@ def launches(name: str) -> tuple[agt.Kernel, list[Any], dict[str, Any]]:
         shape = {"grid": rung.grid(256), "block": rung.block, "shared_mem": rung.shared}
         return agt.Kernel(rung.source), [256, A, A, A.copy()], shape
     shape = {"grid": SMS, "block": 256}
+    if name == "blocks":  # which begin later than they do anything
+        return agt.Kernel(STORE.replace("thread", "block")), [NINE], {"grid": 2112, "block": 96}
     if name == "uneven":
         return agt.Kernel(UNEVEN), [300, np.ones(SMS * 256, np.float32)], shape
     kernel = agt.Kernel(IN_TURN) if name == "in turn" else solved("21-next-tile")
@@ -64,7 +67,7 @@ def states(seen: agt.types.Warps, warp: int = 0) -> dict[str, float]:
     return found
 
 
-ALL = ["in turn", "ahead of time", "uneven", "coalesced", "shared", "registers", "ahead"]
+ALL = ["in turn", "ahead of time", "blocks", "uneven", "coalesced", "shared", "registers", "ahead"]
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -88,7 +91,9 @@ def test_the_last_warp_ends_when_the_trace_says_that_the_launch_does(
     tell(f"{seen.words} Warp 2: {', '.join(shown)}. Copies: {', '.join(copies)}.")
 
 
-@pytest.mark.parametrize("name", [name for name in ALL if name not in ("uneven", "shared")])
+@pytest.mark.parametrize(
+    "name", [name for name in ALL if name not in ("blocks", "uneven", "shared")]
+)
 def test_each_state_takes_as_long_as_the_model_has_it(name: str) -> None:
     """But for the one that the bound is about, which takes what is left."""
     kernel, args, shape = launches(name)
@@ -185,7 +190,6 @@ def test_the_legend_has_what_is_seen_no_bar_is_all_border_and_warps_copies_are_d
     assert copies not in drawn("ahead of time", until=0.01)
 
 
-STORE = "__global__ void k(float* x) { x[threadIdx.x] = 1.0f; }"
 LONG = "__global__ void k(float* x) { for (int i = 0; i < 99999; i++) x[threadIdx.x] = i; }"
 SPIN = "__global__ void k(volatile float* x) { while (*x == 0.0f) { } }"
 

@@ -1,6 +1,8 @@
 """Running a kernel on NumPy arrays, in one call."""
 
+from dataclasses import asdict
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
@@ -61,12 +63,27 @@ def body(
     return x, o, result
 
 
-def check(text: str, value: Any, before: str = "") -> None:
+def check(text: str, value: Any, before: str = "") -> str:
     """Compare what statements, or an expression, leave in each `o[i]`, or in `x[i]` where that is all.
 
-    `value` is one for all threads, one for each, or a function of the thread's number.
+    `value` is one for all threads, one for each, or a function of the thread's number. Returns `made`.
     """
     statements = text if text.endswith((";", "}")) else f"o[i] = {text};"
-    x, o, _ = body(statements, before=before)
+    x, o = np.arange(32, dtype=np.float32), np.zeros(32, np.int32)
+    program = compile_source(f"{before}\n{HEAD}{statements} }}", contract=True)
+    result = launch(program, "k", 1, 32, x, o, 32, shared=128)
     want = [value(i) for i in range(32)] if callable(value) else np.broadcast_to(value, 32)
     np.testing.assert_array_equal(o if "o[i]" in statements else x, want)
+    return made(program, result)
+
+
+def made(program: Program, result: LaunchResult) -> str:
+    """What has become of a kernel, for `tell`: in two numbers, and in a checksum of its form and its counts.
+
+    What a compiler makes wrong costs often something else, and computes the same. `simgpu --passes` prints
+    the form of a file.
+    """
+    counts, whole = result.counts, program.passes("k")
+    whole += repr({name: number for name, number in asdict(counts).items() if number})
+    said = f"{counts.issued} instructions, {counts.chain_latency} clocks"
+    return f"{said}, {crc32(whole.encode()):08x}"

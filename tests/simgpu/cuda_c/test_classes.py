@@ -1,6 +1,7 @@
 """C++ around data: member functions, constructors, operators, templates of structs, namespaces."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -179,8 +180,10 @@ OTHERS = [
 
 
 @pytest.mark.parametrize(("before", "text", "value"), [*((CLASSES, *row) for row in USES), *OTHERS])
-def test_values(before: str, text: str, value: float | np.ndarray) -> None:
-    check(text, value, before)
+def test_values(
+    before: str, text: str, value: float | np.ndarray, tell: Callable[[str], None]
+) -> None:
+    tell(check(text, value, before))
 
 
 WRONG, UNSUPPORTED = errors.KernelCompileError, errors.UnsupportedFeatureError

@@ -1,5 +1,6 @@
 """Forms of C++ that published kernels are full of, each with its value; NVIDIA's compiler takes the same texts."""
 
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
@@ -81,8 +82,8 @@ FORMS = [
 
 
 @pytest.mark.parametrize(("before", "text", "value"), FORMS)
-def test_it_has_this_value(before: str, text: str, value: int) -> None:
-    check(text, value, before)
+def test_it_has_this_value(before: str, text: str, value: int, tell: Callable[[str], None]) -> None:
+    tell(check(text, value, before))
 
 
 @pytest.mark.skipif(NVRTC is None, reason="NVRTC is not installed")

@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -239,8 +240,8 @@ STATEMENTS: list[tuple[str, str, Any]] = [
 
 
 @pytest.mark.parametrize(("before", "text", "value"), STATEMENTS)
-def test_statements(before: str, text: str, value: Any) -> None:
-    check(text, value, before)
+def test_statements(before: str, text: str, value: Any, tell: Callable[[str], None]) -> None:
+    tell(check(text, value, before))
 
 
 CDIV = "__host__ __device__ constexpr int cdiv(int a, int b) { return (a + b - 1) / b; }"
@@ -358,8 +359,8 @@ FLOATS = [
 
 
 @pytest.mark.parametrize(("expression", "value"), INTEGERS)
-def test_integers(expression: str, value: int | np.ndarray) -> None:
-    check(expression, value)
+def test_integers(expression: str, value: int | np.ndarray, tell: Callable[[str], None]) -> None:
+    tell(check(expression, value))
 
 
 @pytest.mark.parametrize(
@@ -409,8 +410,8 @@ def test_a_literal_has_the_first_type_that_holds_it(write: str, suffix: str) -> 
 
 
 @pytest.mark.parametrize(("expression", "value"), FLOATS)
-def test_floats(expression: str, value: float) -> None:
-    check(f"float result = {expression}; x[i] = result;", np.float32(value))
+def test_floats(expression: str, value: float, tell: Callable[[str], None]) -> None:
+    tell(check(f"float result = {expression}; x[i] = result;", np.float32(value)))
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import gc
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -92,8 +93,8 @@ VALUES: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize(("text", "value"), VALUES)
-def test_values(text: str, value: Any) -> None:
-    check(text, value, BEFORE)
+def test_values(text: str, value: Any, tell: Callable[[str], None]) -> None:
+    tell(check(text, value, BEFORE))
 
 
 REFUSED = [

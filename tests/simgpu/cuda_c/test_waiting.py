@@ -1,6 +1,7 @@
 """Programs whose threads wait for each other: each with its result, and each with a twin that is wrong."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from simgpu import errors
 from simgpu.cuda_c import InterpreterLimits, compile_source
 from tests.simgpu.cuda_c import test_cooperative_groups
-from tests.simgpu.cuda_c.support import launch, memory
+from tests.simgpu.cuda_c.support import launch, made, memory
 
 pytestmark = pytest.mark.rests_on("simgpu")
 
@@ -356,12 +357,12 @@ def test_a_look_in_a_loop_that_runs_away_does_not_excuse_it(end: str) -> None:
         left(PATIENT % endless, "k", 1, 2, 1, 2)
 
 
-def waited(text: str, write: str = "*(volatile int*)f = 5;") -> list[int]:
-    """Return what block 0 leaves in `o`. It waits for block 1 to write, and block 0 runs first."""
+def waited(text: str, write: str = "*(volatile int*)f = 5;") -> tuple[list[int], str]:
+    """What block 0 leaves in `o`, and `made`. It waits for block 1 to write, and block 0 runs first."""
     kernel = f"__global__ void k(int* f, int* o) {{ int i = threadIdx.x; if (blockIdx.x == 0) {{ {text} }} else {write} }}"
-    o = np.zeros(4, np.int32)
-    launch(WAITING + kernel, "k", 2, 4, np.zeros(1, np.int32), o)
-    return o.tolist()
+    o, program = np.zeros(4, np.int32), compile_source(WAITING + kernel, contract=True)
+    done = launch(program, "k", 2, 4, np.zeros(1, np.int32), o)
+    return o.tolist(), made(program, done)
 
 
 @pytest.mark.parametrize(
@@ -375,6 +376,10 @@ def waited(text: str, write: str = "*(volatile int*)f = 5;") -> list[int]:
         ("o[last(f) - 5 + i] = i + 1;", [1, 2, 3, 4]),
         ("int v[2] = {last(f), i}; o[i] = v[0] + v[1];", [5, 6, 7, 8]),
         ("o[i] = (last(f), i);", [0, 1, 2, 3]),
+        # What stands left of a comma is done first, and once.
+        ("int a = i; o[i] = (a += 2, last(f) * a);", [10, 15, 20, 25]),
+        ("int a = i; o[i] = (a += next(f), last(f) * a); o[i] += (o[i]++, last(f) > 5);", [31, 36, 41, 46]),
+        ("int a = 1; while (a++, last(f) > a) o[i] = a;", [4] * 4),
         ("Flag g{f}; o[i] = 2 * g.get() + i;", [10, 11, 12, 13]),
         ("if (last(f) > 3) o[i] = 1; else o[i] = 2;", [1] * 4),
         ("if (i > 1 && last(f) > 3) o[i] = 7;", [0, 0, 7, 7]),
@@ -402,13 +407,19 @@ def waited(text: str, write: str = "*(volatile int*)f = 5;") -> list[int]:
         ("o[i] = (last(f) > 0 || last(f + 99)) + (i > 9 && last(f + 99)) + (i > 9 ? last(f + 99) : 4);", [5] * 4),
     ],
 )  # fmt: skip
-def test_calls_that_wait_in_larger_expressions(text: str, wanted: list[int]) -> None:
-    assert waited(text.replace("SPIN", "volatile int* v = f; int s = 0;")) == wanted
+def test_calls_that_wait_in_larger_expressions(
+    text: str, wanted: list[int], tell: Callable[[str], None]
+) -> None:
+    found, said = waited(text.replace("SPIN", "volatile int* v = f; int s = 0;"))
+    assert found == wanted
+    tell(said)
 
 
 def test_order_and_mistakes_in_larger_expressions() -> None:
     # What stands left of the call is computed before it.
-    assert waited("o[i] = (atomicAdd(f, 0) + 1) * 10 + last(f);", "atomicExch(f, 5);") == [15] * 4
+    assert (
+        waited("o[i] = (atomicAdd(f, 0) + 1) * 10 + last(f);", "atomicExch(f, 5);")[0] == [15] * 4
+    )
     with pytest.raises(errors.DeadlockError, match="waits forever in this loop"):
         waited("o[i] = 10 * last(f) + i;", ";")
     with pytest.raises(errors.RunawayKernelError, match="give its result to a variable first"):

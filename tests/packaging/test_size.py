@@ -20,7 +20,7 @@ WHOLE = {
     "asyncgpu_tutor": 23_800,
     "asyncgpu_course": 11_976,
     "simgpu": 28_126,
-    "tests": 36_240,
+    "tests": 36_270,
     "course": 47_476,
     "tools": 7_840,
     "benchmarks": 9_164,

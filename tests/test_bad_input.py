@@ -1,6 +1,7 @@
 """Bad input gets a clear error at the call: what was wrong, what was given, what to do."""
 
 import asyncio
+import pickle
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,9 +18,11 @@ from asyncgpu_tutor.devices.simulated import SimDevice
 from asyncgpu_tutor.errors import (
     ArrayDTypeError,
     ArrayShapeError,
+    CaptureError,
     DeviceMismatchError,
     LaunchConfigError,
     NotAnOperationError,
+    NotReadyError,
     UsageError,
 )
 from asyncgpu_tutor.kernels import RELU
@@ -165,6 +168,23 @@ OTHERS: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: agt.value(1).and_then(agt.value(2)),
      NotAnOperationError, r"take a function, and got <DeviceOp value.*agt.zip\(a, b\)"),
     (lambda: agt.work(-1.0), UsageError, "microseconds, 0 or more, and got -1.0"),
+    (lambda: asyncio.run(agt.sleep(np.inf)), UsageError, "sleep takes microseconds, 0 or more, and got inf"),
+    (lambda: agt.memcpy(np.ones(8), ones()), ArrayDTypeError, r"the target is a NumPy array: .*out=host"),
+    (lambda: agt.value(1).and_then(lambda _: np.ones(3)).sync(),
+     NotAnOperationError, r"returned a NumPy array of shape \(3,\), where a DeviceOp is needed"),
+    (lambda: agt.Kernel("__global__ void f(int) {}")(1, grid=1, block=1).first(),
+     UsageError, "'f' yields an empty tuple: it has no entry"),
+    (lambda: scale_with(8, 2.0, agt.value(1).map(lambda _: agt.ones(8)), out()).sync(),
+     UsageError, "an operation that yields another operation: make it with and_then"),
+    (agt.group, UsageError, "at least one device, and each once"),
+    (lambda: agt.group("sim:1", "sim:1"), UsageError, "at least one device, and each once"),
+    (lambda: agt.errors.CallRefusedError(2**31), UsageError, "from 1 to .* and got 2147483648"),
+    (lambda: agt.ones(8).into_future().result(), NotReadyError, "has no result yet: await it"),
+    (lambda: agt.CudaGraph("g", agt.create_stream()).launch().sync(),
+     CaptureError, "'g' is not captured yet"),
+    (lambda: pickle.dumps(agt.group("sim:1")), TypeError, "of this process alone: the group.. of a cluster"),
+    (lambda: agt.Kernel("int twice(int x) { return 2 * x; }"),
+     UsageError, "no kernel.*functions and variables of the host: twice"),
     (lambda: agt.asarray(np.ones(2)), DeviceMismatchError, "ndarray is not an array on .*agt.h2d"),
     (lambda: agt.Kernel(RELU, contract=True), UsageError, "KernelSource 'relu' has its own"),
     (lambda: agt.Kernel(RELU, "relu"), UsageError, "KernelSource 'relu' has its own"),
@@ -241,6 +261,9 @@ def test_a_pageable_copy_that_should_be_asynchronous_is_named(device: Device) ->
     with pytest.warns(agt.errors.PageableCopyWarning, match=r"'weights' \(4,000 bytes\)") as caught:
         agt.h2d(host, "weights").async_on(stream)
     assert caught[0].filename == __file__
+    with pytest.warns(agt.errors.PageableCopyWarning, match="'result'") as caught:
+        agt.ones(1000, name="result").and_then(lambda x: agt.d2h(x, out=host)).async_on(stream)
+    assert caught[0].filename == __file__
     stream.synchronize()
 
 
@@ -305,6 +328,8 @@ VERBS: list[tuple[Callable[[Any, agt.DeviceArray], object], str]] = [
     (lambda c, a: c.memset(a, 0.5), "and not 0.5"),
     (lambda c, a: c.memset(3), "takes a device array, and got int"),
     (lambda c, a: c.copy_from_host(a, [1.0] * 4), "from a NumPy array, and got list"),
+    (lambda c, a: c.copy_from_host(a, np.ones(3, np.float32)), r"\(4,\), and the host array has \(3,\)"),
+    (lambda c, a: c.copy(a, c.empty(3)), r"\(4,\), and array 'array' has \(3,\)"),
     (lambda c, a: c.copy_to_host(a, [1.0] * 4), "into a NumPy array, and out is list"),
     *((verb, "takes a device array, and got ndarray: make one with") for verb in (
         lambda c, a: c.copy_from_host(np.ones(4), np.ones(4)), lambda c, a: c.copy_to_host(np.ones(4)))),

@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor.data.language import untrained_model
+from asyncgpu_tutor.language import Conversations
+from asyncgpu_tutor.language.slots import slots
 
+MODEL = untrained_model(8, 2, 1, 16, 5)
 pytestmark = pytest.mark.usefixtures("sim")
 LONGEST = 240  # letters; a line of a page at 700 pixels has about 90
 
@@ -47,6 +51,41 @@ def test_each_says_what_it_yields() -> None:
         assert repr(op).startswith(f"<DeviceOp {told}")
         assert repr(op).endswith("op.sync(), await op or agt.spawn(op) runs it>")
         op.sync()
+
+
+async def test_what_lives_somewhere_says_where() -> None:
+    x, gone = agt.ones((2, 3), name="x").sync(), agt.ones(4, name="gone").sync()
+    shared = gone.share()
+    host = agt.ones(2).to_host().async_on(agt.create_stream())
+    assert repr(host) == "<HostArray (2,) float32, not written yet>"
+    with agt.microscope() as scope:
+        agt.relu(8, agt.ones(8), agt.zeros(8).partition(8)).sync()
+    shape = (8, np.ones(8, np.float32), np.zeros(8, np.float32))
+    warps = agt.show_warps(agt.relu, *shape, grid=1, block=8)
+    async with agt.cluster("sim", gpus=1) as gpus, Conversations(MODEL, slots=2) as talks:
+        there = await gpus[0].put(np.ones(3), "y")
+        made = await slots(MODEL, 2)
+        for thing, told in (
+            (gone, "<DeviceArray 'gone', moved by share()>"),
+            (shared, "<DeviceArray 'gone' (4,) float32 on sim:0, shared x1>"),
+            (host, "<HostArray (2,) float32, ready>"),
+            (scope, "<Report of 2 launches; kernels: 'fill', 'relu'>"),
+            (warps, f"<{warps.words}>"),
+            (gpus[0], "<gpu 0 (sim:0): await gpu(op) runs op there>"),
+            (there, "<RemoteArray 'y' (3,) float64 on gpu 0 (sim:0)>"),
+            (
+                there.op(),
+                "<DeviceOp remote array, (3,) float64: op.sync(), await op or agt.spawn(op) runs it>",
+            ),
+            (talks, "<Conversations: 0 in 2 slots, 0 waiting>"),
+            (made, "<Slots: 2 of a model of 1 layers of 8>"),
+            (
+                x.partition(1, 3),
+                "<Partition of <DeviceArray 'x' (2, 3) float32 on sim:0, owned> into blocks of (1, 3)>",
+            ),
+        ):
+            assert repr(thing) == told
+    assert (x.share_count, shared.share_count, there.nbytes) == (0, 1, 24)
 
 
 def test_policies_say_what_they_are() -> None:

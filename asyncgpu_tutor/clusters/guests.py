@@ -10,7 +10,7 @@ from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.run.context import numbers
 from asyncgpu_tutor.traces.spans import Span, SpanLog
 
-_recordings = count(1)
+_recordings = count()
 
 
 class Guest:

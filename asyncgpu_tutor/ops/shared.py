@@ -81,8 +81,7 @@ class _Once(DeviceOp[T]):
                 f"{self.label!r} ran on {stream.device.name}, and is used here on another device, called "
                 f"{context.device.name}: an operation is shared within one device"
             )
-        here = getattr(context.stream, "capture", None)
-        if isinstance(stream, CaptureStream) and stream.capture is not here:
+        if isinstance(stream, CaptureStream) and stream.capture is not context._run:
             raise CaptureError(
                 f"{self.label!r} ran inside a capture, so outside of it there is no result: use what a "
                 "launch yields, build the operation again, or run it once before the first capture"

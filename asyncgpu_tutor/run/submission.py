@@ -208,7 +208,6 @@ def enqueue(
             raise submission.blame(error) from error
         except KeyboardInterrupt:  # the simulated device has given up what it was interpreting
             submission.event = stream.record()
-            _settle_retired()
             raise
         finally:
             submission.over = True
@@ -239,9 +238,6 @@ def wait(submission: Submission[T]) -> T:
         submission.settle()
         blamed = submission.blame(error)
         raise blamed from blamed.__cause__
-    except KeyboardInterrupt:
-        _settle_retired()  # the simulated device has given it up; a GPU goes on with it
-        raise
     submission.settle()
     return cast("T", early) if lent else submission.deliver()
 

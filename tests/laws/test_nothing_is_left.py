@@ -47,6 +47,18 @@ def test_runs_that_nobody_waits_for_do_not_pile_up_behind_one_that_lasts(device:
     assert agt.in_flight() <= before
 
 
+def test_what_lasts_is_kept_however_much_comes_after_it(sim: SimDevice) -> None:
+    agt.synchronize()
+    stream, before = agt.create_stream(), agt.in_flight()
+    agt.h2d(agt.pinned(10_000_000)).async_on(stream)  # takes longer than all launches below
+    alive = [weakref.ref(agt.zeros(8).async_on(stream)._memory) for _ in range(3 * FEW)]
+    assert agt.in_flight() == before + 1 + len(alive)
+    assert all(memory() is not None for memory in alive)
+    agt.synchronize()
+    assert agt.in_flight() == before
+    assert not any(memory() for memory in alive)
+
+
 @settings(max_examples=40)
 @given(cancelled=st.lists(st.integers(0, 19), max_size=20), patience=st.integers(0, 30))
 async def test_a_storm_of_cancellations_leaves_nothing(cancelled: list[int], patience: int) -> None:

@@ -48,6 +48,7 @@ def test_the_parts_of_a_tuple_share_one_run(device: Device) -> None:
 
     with agt.record() as trace:
         first, last, (_, second, third) = three().first(), three().last(), three().unzip()
+        assert len(three().shared().on(device).unzip()) == 3
         assert first.sync() is first.sync()
         assert last.to_host().sync()[0] == third.to_host().sync()[0] == 3.0
         assert second.to_host().sync().tolist() == [2.0] * 4
@@ -116,3 +117,12 @@ def test_a_source_that_ran_in_an_arm_that_failed_is_good(device: Device) -> None
     with pytest.raises(LookupError):
         agt.overlap(agt.ones((4,)), source.and_then(bug)).sync()
     assert source.and_then(agt.d2h).sync().tolist() == [3.0] * 4
+
+
+@pytest.mark.parametrize("captured", [False, True])
+def test_arms_of_an_overlap_share_what_runs_once(device: Device, captured: bool) -> None:
+    source = agt.full((4,), 3).shared()
+    op = agt.overlap(*(source.and_then(agt.d2h) for _ in range(2)))
+    if captured:
+        op = op.prepare().launch()
+    assert [host.tolist() for host in op.sync()] == [[3.0] * 4] * 2

@@ -1,7 +1,9 @@
 """The threads of a launch, step by step: which elements they touch, and how that is drawn."""
 
+import hashlib
 import json
 import re
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -196,3 +198,37 @@ def test_a_bulk_copy_is_one_thread_that_goes_through_many_elements() -> None:
     assert {*read.threads.tolist()} == {0} == {*put.threads.tolist()}
     assert [step.array for step in found.steps if step.volatile] == ["w"]
     assert found.steps[-1].clocks.min() > put.clocks.max()
+
+
+SMALL = np.ones((4, 6), np.float32)
+PICTURES: dict[str, tuple[str, tuple[Any, ...], tuple[Any, Any]]] = {
+    "two steps": (TWICE, (40, X, X), (2, 32)),
+    "a race": (TURNED.replace("BARRIER", ""), (32, X, X), (1, 32)),
+    "a grid of blocks": (TWICE, (24, SMALL, SMALL), ((2, 3), (4, 2))),
+    "more steps than are shown": (
+        TWICE.replace("if", "for (int k = 0; k < 99; k++) if"),
+        (4, X, X),
+        (1, 8),
+    ),
+    "no step": (TWICE, (0, X, X), (1, 4)),
+    "many blocks": (TWICE, (4096, np.ones(4096, np.float32), np.ones(4096, np.float32)), (4096, 1)),
+    "an atomic": (
+        TWICE.replace("y[i] =", "atomicAdd(&y[i % 2],").replace("];", "]);"),
+        (40, X, X),
+        (2, 32),
+    ),
+    "out of bounds, twice": (TWICE.replace("n - 1 - i", "i - 2"), (40, X, X), (2, 32)),
+    "a far element": (TWICE.replace("y[i]", "y[999 * (i > 3)]"), (9, X, SMALL), (3, 4)),
+    "a large array": (TWICE, (40, np.ones((300, 70), np.float32), X), (2, 32)),
+    "a step of each kind": (BULK, (np.ones(68, np.float32),) * 3, (1, 64)),
+}
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_pictures_stay_as_they_were_looked_at(name: str, tell: Callable[[str], None]) -> None:
+    source, given, (grid, block) = PICTURES[name]
+    given = tuple(np.array(arg) if isinstance(arg, np.ndarray) else arg for arg in given)
+    found = agt.show_threads(agt.Kernel(source), *given, grid=grid, block=block, lesson=name)
+    parts = found._repr_html_(), json.dumps(found._view())
+    drawn = [hashlib.sha256(part.encode()).hexdigest()[:8] for part in parts]
+    tell(f"{found.words} {len(found._telling())} stills: {drawn[0]}. Live: {drawn[1]}")

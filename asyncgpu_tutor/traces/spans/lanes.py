@@ -43,9 +43,10 @@ def stream_numbers(spans: Iterable[Span]) -> dict[StreamKey, int]:
     for span in sorted(spans, key=attrgetter("id")):
         if span.stream is None or (span.device, span.stream) in found:
             continue
-        if span.stream > 0:
-            used[span.device] = used.get(span.device, 0) + 1
-        found[span.device, span.stream] = used[span.device] if span.stream > 0 else span.stream
+        number = span.stream
+        if number > 0:
+            number = used[span.device] = used.get(span.device, 0) + 1
+        found[span.device, span.stream] = number
     return dict(sorted(found.items(), key=lambda item: (item[0][0], item[1])))
 
 

@@ -11,6 +11,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.simulated import SimDevice, SimMachine
 from asyncgpu_tutor.errors import OutOfBoundsError, ReferenceMismatchError
 from asyncgpu_tutor.kernels import SGEMM_NAIVE
+from simgpu.sampled_reference import LARGE
 
 AXPY = r"""
 extern "C" __global__ void axpy(unsigned int n, float a, const float* x, float* y) {
@@ -67,7 +68,8 @@ def test_values_are_the_references_and_the_trace_says_so(eager: SimDevice) -> No
     assert "computed" not in span.detail  # without a reference every block is interpreted
 
 
-def test_small_launches_are_interpreted_whole(sim: SimDevice) -> None:
+@pytest.mark.parametrize(("above", "block"), [(LARGE, 64), (0, 256)])  # little work, or few blocks
+def test_small_launches_are_interpreted_whole(above: float, block: int) -> None:
     called: list[int] = []
 
     def reference(n: int, a: float, x: Any, y: Any) -> tuple[Any, ...]:
@@ -75,7 +77,8 @@ def test_small_launches_are_interpreted_whole(sim: SimDevice) -> None:
         return axpy(n, a, x, y)
 
     x, y = inputs()
-    result, span = launched(agt.Kernel(AXPY, reference=reference), x, y)
+    with agt.using(SimDevice(machine=SimMachine(), stand_in_above=above)):
+        result, span = launched(agt.Kernel(AXPY, reference=reference), x, y, block)
     np.testing.assert_array_equal(result, np.float32(2) * x + y)
     assert not called
     assert "computed" not in span.detail

@@ -67,7 +67,7 @@ SceneShape = Box | SceneLine | SceneText
 
 @dataclass(frozen=True)
 class Scene:
-    """All of a picture, from back to front."""
+    """All of a picture but its paper, from back to front."""
 
     shapes: list[SceneShape]
     width: float
@@ -79,13 +79,12 @@ def scene(panels: Sequence[Panel], *, width: int) -> Scene:
     left = left_of(panels)
     inner = max(width - left - _RIGHT, _LEAST)
     width = left + inner + _RIGHT
-    shapes: list[SceneShape] = [Box("agt-paper", 0, 0, width, 0)]
+    shapes: list[SceneShape] = []
     y = float(_ABOVE)
     for panel in panels:
         shapes += _Drawing(panel, inner, left, y).shapes()
         y += panel.height * _UNIT + _AXIS + _ABOVE
     legend, bottom = _legend(panels, left, y - _ABOVE, width)
-    shapes[0] = Box("agt-paper", 0, 0, width, bottom + 8)
     return Scene(shapes + legend, width, bottom + 8)
 
 

@@ -38,7 +38,7 @@ def draw(panels: Sequence[Panel], words: str, *, width: int) -> str:
     """Panels as one SVG element, `width` pixels wide where there is room; `words` describe it."""
     paints, defs = _paints(panels)
     made = scenes.scene(panels, width=width)
-    inner = "".join(_written(made.shapes[1:], paints))  # the first one is the paper of `framed`
+    inner = "".join(_written(made.shapes, paints))
     return framed(inner, words, round(made.width), made.height, defs)
 
 

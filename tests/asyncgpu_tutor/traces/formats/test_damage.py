@@ -110,6 +110,8 @@ def test_what_may_take_no_time_is_no_damage(tmp_path: Path) -> None:
         assert len(trace.device_spans) == 2
         assert "1 record counted that take no time" in str(trace.about["damage"])
     assert not as_own(pieces, tmp_path, "simulated").about
+    fine: list[Piece] = [("a", 1_000, 9_001, 12_003), pieces[1]]  # by the clock of the device alone
+    assert "left out: it takes no time" in str(as_nsys(fine, tmp_path).about["damage"])
     late = [(name, asked + 900_000, start, end) for name, asked, start, end in pieces[:1]]
     assert "1 record counted that start before" in str(as_nsys(late, tmp_path).about["damage"])
     export = Export()

@@ -91,6 +91,7 @@ def test_what_is_no_trace_is_refused(body: str, message: str) -> None:
         ("name", "\ud800", "surrogates not allowed"), ("detail", [], "its detail is not an object"),
         ("detail", {"bytes": 10**400}, "its detail holds 1000"),
         ("detail", {"grid": [10**400, 1, 1]}, "its detail holds 1000"),
+        ("detail", {"full_name": ["\ud800"]}, "surrogates not allowed"),
     ],
 )  # fmt: skip
 def test_each_wrong_field_is_named(field: str, value: object, message: str) -> None:

@@ -185,7 +185,7 @@ class TestText:
         lines = scope.table().split("\n")
         assert max(len(line) for line in lines[3:]) <= 100
         assert sum(line.count("matvec_naive") for line in lines) == 7
-        assert not any("shared" in line for line in lines)
+        assert not any("shared memory" in line for line in lines)
 
     def test_nothing_ran(self) -> None:
         report = looked_at(agt.value(3))

@@ -15,24 +15,7 @@ from asyncgpu_course.several import several
 from asyncgpu_course.shown import LaneBar, draw_lanes, shown
 
 __all__ = [
-    "Exercise",
-    "LaneBar",
-    "Outcome",
-    "OutcomeWords",
-    "Rejected",
-    "Revealed",
-    "check",
-    "drag",
-    "draw_lanes",
-    "forget",
-    "guess",
-    "hint",
-    "interleavings",
-    "progress",
-    "reveal",
-    "score",
-    "several",
-    "shown",
-    "solution",
-    "solved",
-]
+    "Exercise", "LaneBar", "Outcome", "OutcomeWords", "Rejected", "Revealed", "check", "drag",
+    "draw_lanes", "forget", "guess", "hint", "interleavings", "progress", "reveal", "score",
+    "several", "shown", "solution", "solved",
+]  # fmt: skip

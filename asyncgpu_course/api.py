@@ -58,9 +58,8 @@ def check(name: str, answer: object) -> Outcome:
     # Before the check, since an attempt that is interrupted is one.
     with progress_file.change() as records:
         records.setdefault(name, progress_file.ExerciseRecord()).attempts += 1
-    with warnings.catch_warnings():
-        # Operations of the check's or of the answer's may stay unrun; the check says what is wrong with them.
-        warnings.simplefilter("ignore", agt.errors.NeverRunWarning)
+    # Operations of the check's or of the answer's may stay unrun; the check says what is wrong with them.
+    with warnings.catch_warnings(action="ignore", category=agt.errors.NeverRunWarning):
         try:
             # The check has its own context: an open capture or `using` is an earlier cell's affair.
             score = Context().run(_try, exercise, answer)

@@ -10,14 +10,10 @@ from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.types import Span
 
 EXHIBITS: Mapping[str, str] = {
-    "A": "08_hidden_synchronisation",
-    "B": "08_too_few_streams",
-    "C": "08_null_stream",
-    "D": "08_pageable_copy",
-    "E": "08_lazy_module_loading",
-    "F": "08_allocation_in_the_loop",
+    "A": "08_hidden_synchronisation", "B": "08_too_few_streams", "C": "08_null_stream",
+    "D": "08_pageable_copy", "E": "08_lazy_module_loading", "F": "08_allocation_in_the_loop",
     "G": "08_one_big_kernel",
-}
+}  # fmt: skip
 INNOCENT = "H"  # the quickest round of A's repaired twin: a staircase, and nothing is wrong with it
 
 

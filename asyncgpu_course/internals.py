@@ -9,6 +9,7 @@ from pathlib import Path
 from asyncgpu_tutor.arrays.host import in_containers
 from asyncgpu_tutor.clusters.in_process import LocalCluster
 from asyncgpu_tutor.devices.cuda_source import read_signature
+from asyncgpu_tutor.devices.protocol import Dim3
 from asyncgpu_tutor.devices.simulated import SimDevice, SimMachine, find_spec
 from asyncgpu_tutor.devices.simulated.report import Watched, memory_of
 from asyncgpu_tutor.devices.simulated.sim_device import pass_over
@@ -24,25 +25,10 @@ from asyncgpu_tutor.traces.spans.relations import happens_before, overlap_betwee
 from asyncgpu_tutor.traces.spans.vocabulary import count
 
 __all__ = [
-    "Download",
-    "LocalCluster",
-    "Make",
-    "SimDevice",
-    "SimMachine",
-    "Timeline",
-    "Watched",
-    "compare",
-    "count",
-    "find_spec",
-    "happens_before",
-    "in_containers",
-    "include_headers",
-    "lane_of",
-    "memory_of",
-    "overlap_between",
-    "read_signature",
-    "show",
-]
+    "Dim3", "Download", "LocalCluster", "Make", "SimDevice", "SimMachine", "Timeline", "Watched", "compare",
+    "count", "find_spec", "happens_before", "in_containers", "include_headers", "lane_of",
+    "memory_of", "overlap_between", "read_signature", "show",
+]  # fmt: skip
 
 for skip in (pass_over, skip_frames_of):
     skip(Path(__file__).resolve().parent)

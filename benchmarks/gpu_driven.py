@@ -9,8 +9,6 @@ Ways are measured in turns, in one process; medians, in us. Values are compared 
 device the times are the model's.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable
 from pathlib import Path
@@ -71,17 +69,16 @@ def newton_ways(n: int) -> tuple[dict[str, Way], Numbers]:
             run_round()
         return agt.d2h(x.borrow()).sync_on(stream)
 
-    def decided(run: Callable[[], object]) -> Numbers:
-        run()
-        return agt.d2h(x.borrow()).sync_on(stream)
+    def decided(make: Callable[[], agt.DeviceOp[object]]) -> Way:
+        return lambda: (make().sync_on(stream), agt.d2h(x.borrow()).sync_on(stream))[1]
 
     return {
         "host-driven": lambda: asked(lambda: round_op().sync_on(stream)),
         "host-driven, prepared": lambda: asked(lambda: prepared_round.launch().sync_on(stream)),
-        "GPU-driven": lambda: decided(lambda: whole_op().sync_on(stream)),
-        "GPU-driven, prepared": lambda: decided(lambda: prepared_whole.launch().sync_on(stream)),
-        "while": lambda: decided(lambda: looping.launch().sync_on(stream)),
-        "while, by four": lambda: decided(lambda: unrolled.launch().sync_on(stream)),
+        "GPU-driven": decided(whole_op),
+        "GPU-driven, prepared": decided(prepared_whole.launch),
+        "while": decided(looping.launch),
+        "while, by four": decided(unrolled.launch),
     }, np.sqrt(a)
 
 
@@ -141,11 +138,10 @@ def main(device: str, rounds: int) -> None:
     with agt.using(device) as chosen:
         simulated = chosen.simulated
         rounds = 1 if simulated else rounds
-        print(f"{chosen!r}; us, medians of {rounds}")
         print(
-            "us: host, prepared, GPU, prepared; a `while` node, by four steps, or a graph of all launches; "
-            "host / GPU, both prepared"
+            f"{chosen!r}; us, medians of {rounds}: host, prepared, GPU, prepared; a `while` node, by four"
         )
+        print("steps, or a graph of all launches; host / GPU, both prepared")
         for n in (1024, 16_384, 65_536) if simulated else (1024, 65_536, 1_048_576):
             report(f"Newton, {n:,} numbers", measure(*newton_ways(n), rounds))
         for n in (16, 64, 256) if simulated else (64, 256, 1024):

@@ -4,8 +4,6 @@
 times are the model's.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import contextlib
@@ -84,15 +82,14 @@ def silent() -> Iterator[None]:
 
 def printing(blocks: int, number: int) -> float:
     """Microseconds of a printf, with the wait until all is printed. Its buffer holds some 30,000."""
-    kernel, device, stream = agt.Kernel(SOURCE, "says"), agt.current_device(), agt.create_stream()
-    times: list[float] = []
-    for _ in range(RUNS):
-        with silent():
-            start = device.now()
-            kernel(number, grid=blocks, block=1).sync_on(stream)
-            agt.synchronize()
-            times.append((device.now() - start) / (blocks * number))
-    return statistics.median(times)
+    kernel, stream = agt.Kernel(SOURCE, "says"), agt.create_stream()
+
+    def once() -> None:
+        kernel(number, grid=blocks, block=1).sync_on(stream)
+        agt.synchronize()
+
+    with silent():
+        return statistics.median(device_us(once) for _ in range(RUNS)) / (blocks * number)
 
 
 async def main(name: str, blocks: list[int]) -> None:

@@ -1,7 +1,5 @@
 """Ways to do the same, measured in turns in one process: whatever else the machine does hits all of them."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from statistics import median

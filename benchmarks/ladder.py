@@ -16,8 +16,6 @@ With `--record` each size gives one trace: the ten rungs one after the other, an
 chapter 20b are in asyncgpu_tutor/traces/recordings/ladder.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import math
@@ -28,6 +26,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from in_turns import in_turns, medians
 
 import asyncgpu_tutor as agt
@@ -84,7 +83,6 @@ def off(out: Any, exact: Any) -> float:
 def products(rungs: list[Rung], n: int, budget_ms: float) -> list[dict[str, Any]]:
     """A row for each rung: its time, cuBLAS's, and both errors."""
     import cupy
-    import numpy as np
     import torch
 
     torch.manual_seed(n)
@@ -135,7 +133,6 @@ def products(rungs: list[Rung], n: int, budget_ms: float) -> list[dict[str, Any]
 def attentions(head: int, budget_ms: float) -> dict[str, Any]:
     """A row for attention with heads of so many numbers."""
     import cupy
-    import numpy as np
     import torch
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -180,7 +177,6 @@ def attentions(head: int, budget_ms: float) -> dict[str, Any]:
 def recorded(n: int) -> Any:
     """A trace of the ten rungs for floats, one launch each, and of cuBLAS: the median of three."""
     import cupy
-    import numpy as np
     import torch
 
     rungs = [rung for rung in RUNGS if rung.name != "tensor" and not rung.unsigned]

@@ -7,14 +7,15 @@ They take turns with cuBLAS at 1024 and 4096, and medians of 11 are printed. It 
 Pages 20 and 20b tell what an H200 took.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import cupy
+import numpy as np
+import torch
 from in_turns import in_turns, medians
 from ladder import built, event_ms, off
 
@@ -74,10 +75,6 @@ def variants() -> dict[str, Rung]:
 
 def measure(n: int, kernels: dict[str, tuple[Rung, Any]]) -> None:
     """Print the time of each at one size."""
-    import cupy
-    import numpy as np
-    import torch
-
     a, b = (torch.randn(n, n, device="cuda") for _ in range(2))
     out, theirs = (torch.empty(n, n, device="cuda") for _ in range(2))
     torch.mm(a, b, out=theirs)
@@ -103,9 +100,6 @@ def measure(n: int, kernels: dict[str, tuple[Rung, Any]]) -> None:
 
 def by_four(n: int = 1 << 28) -> None:
     """Print how long a kernel takes that multiplies floats one by one, and four at a time."""
-    import cupy
-    import numpy as np
-
     one = 'extern "C" __global__ void four(int n, float by, const float* x, float* y) {'
     one += " int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = by * x[i]; }"
     x, y = cupy.ones(n, np.float32), cupy.zeros(n, np.float32)
@@ -120,8 +114,6 @@ def by_four(n: int = 1 << 28) -> None:
 
 def main() -> None:
     """Measure all of them."""
-    import torch
-
     torch.backends.cuda.matmul.allow_tf32 = False
     kernels = {name: (it, built(it.source, it.name, it.shared)) for name, it in variants().items()}
     for n in (1024, 4096):

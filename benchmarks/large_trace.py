@@ -6,8 +6,6 @@ PIECES of work (180,000 by default), with a call of the host for each and a rang
 four streams. With 180,000 the export has 361,800 rows.
 """
 
-from __future__ import annotations
-
 import random
 import resource
 import sqlite3

@@ -8,8 +8,6 @@ time they are entered. A launch on arguments that were seen before is counted be
 new.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from collections import Counter

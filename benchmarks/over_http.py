@@ -8,8 +8,6 @@ itself, then 200. Every 5 ms somebody else asks for /health, which tells how lon
 other things.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json
@@ -60,7 +58,6 @@ class Alone:
         return y
 
     async def __call__(self, x: Any) -> Any:
-        """As the page's service is called."""
         import torch
         from starlette.concurrency import run_in_threadpool
 
@@ -75,11 +72,9 @@ class Alone:
         return y
 
     async def run(self) -> None:
-        """Nothing runs beside the handlers."""
-        await asyncio.Event().wait()
+        await asyncio.Event().wait()  # nothing runs beside the handlers
 
     def healthy(self) -> bool:
-        """Whether it answers."""
         return True
 
 

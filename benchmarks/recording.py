@@ -7,8 +7,6 @@ shows. Ways are measured in turns; medians. On a GPU; run it under ``nsys profil
 to see what ranges cost when somebody looks at them.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import platform
@@ -38,10 +36,8 @@ async def mlp() -> Body:
     pinned = [agt.pin(batch) for batch in inputs.batches]
 
     async def body() -> None:
-        await asyncio.gather(*(_one(x, i) for i, x in enumerate(pinned)))
-
-    async def _one(x: object, i: int) -> None:
-        await forward(x, w0, w1).named(f"batch {i}")
+        batches = (forward(x, w0, w1).named(f"batch {i}") for i, x in enumerate(pinned))
+        await asyncio.gather(*batches)
 
     return body
 
@@ -94,8 +90,8 @@ def main() -> None:
     told = "ranges only: for use under a profiler"
     parser.add_argument("--ranges", action="store_true", help=told)
     parser.add_argument("--device", default="cuda")
-    only_ranges = parser.parse_args().ranges
-    with agt.using(parser.parse_args().device):
+    given = parser.parse_args()
+    with agt.using(given.device):
         sys.path.append(str(Path(__file__).resolve().parents[1] / "tools"))
         from record_course import machine_facts
 
@@ -104,7 +100,7 @@ def main() -> None:
         ways: dict[str, Callable[[], object]] = {"ranges off": nullcontext, "ranges on": Ranges}
         print(f"NVTX ranges, {BATCHES} batches of DIM {DIM}:")
         report(measure(ways))
-        if only_ranges:
+        if given.ranges:
             return
         ways = {"not recorded": nullcontext, "events": lambda: agt.record("events")}
         try:

@@ -27,8 +27,6 @@ average of 200 drawings. With ``--context 232`` the model has its places twice, 
 less, and answers are up to 200 tokens long, as a larger model would give; that limit is 2.10 then.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import platform
@@ -38,10 +36,12 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from in_turns import device_us
 
 import asyncgpu_tutor as agt
 from asyncgpu_course.serving import DeviceStep, Visitor, first_layers
@@ -106,7 +106,6 @@ class Room:
         return self.device.now() - self._begun
 
     def idle(self, us: float) -> None:
-        """Do nothing for a while."""
         if self.device.simulated:
             self.device.work(max(us, 1.0), "idle")
         else:
@@ -251,7 +250,6 @@ class Bench:
     def without_host(self, blocks: int) -> None:
         """All requests in one launch."""
         made, took, said, spoken = self.all_seats, list[float](), 0, 0
-        clock = self.alone.device.now
         newcomers = made.newcomers()
         out = {name: agt.pinned(made.arrays[name].shape, np.int32) for name in ("text", "said")}
         copies = [agt.d2h(made.arrays[name].borrow(), out=host) for name, host in out.items()]
@@ -262,9 +260,7 @@ class Bench:
             requests = asked_for(self.size, None, seed)
             for r in requests:
                 made.seat(newcomers, r.number, r.prompt, r.last, r.number, HEAT)
-            begun = clock()
-            launch.sync_on(stream)
-            took.append(clock() - begun)
+            took.append(device_us(partial(launch.sync_on, stream)))
             texts, ends = out["text"].tolist(), out["said"].tolist()
             for r in requests:
                 answer = texts[r.number][len(r.prompt) : ends[r.number] + 1]
@@ -293,13 +289,12 @@ class Bench:
             for request in requests:
                 said += len(request.text)
                 self.check(seed, request.number, request.text)
-        first = np.array(waits)
         row = {
             "seats": count, "way": way, "load": load, "python_us": extra_us, "tokens": said,
             "tokens_a_second": round(said / took * 1e6), "steps": steps,
             "step_us": round(took / steps, 2), "taken": round(taken / steps, 3),
             # From the soonest to the latest, in twenty equal parts.
-            "first_us": [round(us) for us in np.percentile(first, np.linspace(0, 100, 21)).tolist()],
+            "first_us": [round(us) for us in np.percentile(waits, np.linspace(0, 100, 21)).tolist()],
         }  # fmt: skip
         return self.kept(row)
 
@@ -325,14 +320,9 @@ class Bench:
         for blocks in self.size.blocks:
             self.without_host(blocks)
         lengths = [len(text) for text in self.texts.values()]
-        mean = np.mean(lengths)
-        print(f"\nanswers of {min(lengths)} to {max(lengths)} tokens, {mean:.1f} on average")
+        told = f"{min(lengths)} to {max(lengths)} tokens, {np.mean(lengths):.1f} on average"
+        print(f"\nanswers of {told}")
         print(f"texts that differ between two ways: {self.differing}")
-
-    def lengths(self) -> list[list[int]]:
-        """Of each request as first drawn, the tokens of its prompt and of its answer."""
-        requests = asked_for(self.size, None, 0)
-        return [[len(r.prompt), len(self.texts[0, r.number])] for r in requests]
 
 
 def recorded(size: Size, way: str, extra_us: float) -> agt.Trace:
@@ -362,15 +352,14 @@ def main(argv: Sequence[str] | None = None) -> Bench:
     bench.run()
     command = ["python benchmarks/serving_tokens.py", *(sys.argv[1:] if argv is None else argv)]
     about = {
-        "gpu": device.description.partition(",")[0],
-        "device": repr(device),
-        "python": platform.python_version(),
-        "machine": platform.platform(),
-        "command": " ".join(command),
-        "date": datetime.now(UTC).date().isoformat(),
+        "gpu": device.description.partition(",")[0], "device": repr(device),
+        "python": platform.python_version(), "machine": platform.platform(),
+        "command": " ".join(command), "date": datetime.now(UTC).date().isoformat(),
         "differing": bench.differing,
-    }
-    found = {"about": about, "lengths": bench.lengths(), "rows": bench.rows}
+    }  # fmt: skip
+    drawn = asked_for(size, None, 0)  # prompts and answers of the first drawing, in tokens
+    lengths = [[len(r.prompt), len(bench.texts[0, r.number])] for r in drawn]
+    found = {"about": about, "lengths": lengths, "rows": bench.rows}
     text = json.dumps(found, separators=(",", ":")).replace('{"seats"', '\n{"seats"')
     if given.json:
         given.json.write_text(text + "\n", encoding="utf-8")

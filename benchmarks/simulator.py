@@ -6,8 +6,6 @@ Prints wall-clock times of this machine for the four-batch MLP, for kernels of r
 operations; and for the event engine alone. Nothing here is a time of a GPU.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import platform

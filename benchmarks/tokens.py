@@ -8,8 +8,6 @@ lengths, which are compared with those of NumPy. Medians, in turns, in one proce
 PyTorch is there, that stands beside ours; with ``--device sim`` the times are modelled.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Callable, Mapping
@@ -43,24 +41,19 @@ class Ours:
         def asking(step: agt.DeviceOp[Any]) -> agt.DeviceOp[Any]:
             return agt.zip(step, agt.d2h(made.arrays["going"].borrow(), out=self.flag))
 
-        def asked(launch: agt.DeviceOp[Any]) -> Callable[[int], object]:
+        def each(step: Callable[[], object], end: Callable[[], object]) -> Callable[[int], object]:
             def run(steps: int) -> None:
                 for _ in range(steps):
-                    launch.sync_on(stream)
+                    step()
+                end()
 
             return run
+
+        def asked(launch: agt.DeviceOp[Any]) -> Callable[[int], object]:
+            return each(partial(launch.sync_on, stream), lambda: None)
 
         def queued(launch: agt.DeviceOp[Any]) -> Callable[[int], object]:
-            def run(steps: int) -> None:
-                for _ in range(steps):
-                    launch.async_on(stream)
-                stream.synchronize()
-
-            return run
-
-        def by_python(steps: int) -> None:
-            for _ in range(steps):
-                asking(made.step()).sync_on(stream)
+            return each(partial(launch.async_on, stream), stream.synchronize)
 
         def loop(step: agt.DeviceOp[Any]) -> Callable[[int], object]:
             whole = agt.CudaGraph.while_loop(made.arrays["going"].borrow(), step)
@@ -72,7 +65,7 @@ class Ours:
 
         alone = made.talk().prepare().launch()
         self.rungs: Rungs = {
-            "Python": by_python,
+            "Python": each(lambda: asking(made.step()).sync_on(stream), lambda: None),
             "prepared": asked(asking(made.step()).prepare().launch()),
             "graph": asked(graph(asking(made.step()))),
             "graph, nobody asks": queued(graph(made.step())),
@@ -197,7 +190,6 @@ class Torch:
         self.captured.replay()
 
     def seat(self, talks: Talks) -> None:
-        """Let these conversations begin."""
         torch, step = self.torch, self.step
         prompt = np.full(tuple(step.prompt.shape), -1)
         for slot, (given, _) in enumerate(talks):

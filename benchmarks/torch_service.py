@@ -8,8 +8,6 @@ long each turn lasted: by the clock, and by the CPU time of the loop's thread. W
 away, or another thread has the interpreter, the first is long and the second is not.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import gc
@@ -85,12 +83,8 @@ async def beating(turns: Turns, seconds: float) -> dict[str, float]:
     timer = loop.call_later(BEAT_S, beat, time.perf_counter() + BEAT_S)
     await asyncio.sleep(seconds)
     timer.cancel()
-    return {
-        "late_p99_us": sorted(late)[len(late) * 99 // 100],
-        "late_most_us": max(late),
-        "turn_most_us": max(turns.lasted),
-        "turn_ran_most_us": max(turns.ran),
-    }
+    found = {"late_p99_us": sorted(late)[len(late) * 99 // 100], "late_most_us": max(late)}
+    return {**found, "turn_most_us": max(turns.lasted), "turn_ran_most_us": max(turns.ran)}
 
 
 async def idle(turns: Turns, seconds: float) -> dict[str, float]:
@@ -148,18 +142,9 @@ def threads_wait(service: Any) -> Any:
     return service
 
 
-async def served(
-    names: dict[str, Any],
-    model: Any,
-    turns: Turns,
-    seconds: float,
-    way: Any = None,
-    *,
-    kind: str = "Awaited",
-    **options: Any,
-) -> Any:
+async def served(make: Callable[[], Any], turns: Turns, seconds: float, way: Any = None) -> Any:
     """One run of a service, or of what `way` makes of it."""
-    service = names[kind](model, (WIDTH,), **options)
+    service = make()
     inner, took = service.enqueue, list[float]()
 
     def enqueue(*args: Any) -> Any:
@@ -197,8 +182,9 @@ def all_served(
     names, model = page_names(), model_of(layers)
     rows: list[dict[str, Any]] = []
 
-    def service(way: Any = None, **options: Any) -> Callable[[Turns], Any]:
-        return lambda turns: served(names, model, turns, seconds, way, **options)
+    def service(way: Any = None, kind: str = "Awaited", **options: Any) -> Callable[[Turns], Any]:
+        make = partial(names[kind], model, (WIDTH,), **options)
+        return lambda turns: served(make, turns, seconds, way)
 
     ways: dict[str, Callable[[Turns], Any]] = {
         "await": service(),
@@ -219,9 +205,8 @@ def all_served(
                 found = runner.run(make(turns))
             row = {"way": told, "layers": layers, "round": number, **found}
             rows.append(row)
-            print(
-                {k: round(v, 1) if isinstance(v, float) else v for k, v in row.items()}, flush=True
-            )
+            shown = {k: round(v, 1) if isinstance(v, float) else v for k, v in row.items()}
+            print(shown, flush=True)
     return rows
 
 

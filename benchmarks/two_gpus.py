@@ -10,12 +10,11 @@ two events that put both GPUs behind one stream and that stream behind both. Way
 medians. On the simulated device the times are the model's, and NCCL isn't there to compare with.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from in_turns import device_us, in_turns, medians
@@ -45,6 +44,60 @@ def told(title: str, times: dict[str, float]) -> None:
     print(f"{title}: " + "; ".join(cells), flush=True)
 
 
+class Bare:
+    """The same by CuPy's calls alone, on our stream and one on the other GPU."""
+
+    def __init__(self, stream: agt.types.Stream) -> None:
+        import cupy
+        from cupy.cuda import nccl
+
+        with cupy.cuda.Device(1):
+            there = cupy.cuda.Stream(non_blocking=True)
+            self.gone = cupy.cuda.Event(disable_timing=True)
+        self.come = cupy.cuda.Event(disable_timing=True)
+        self.comms = nccl.NcclCommunicator.initAll([0, 1])
+        self.streams = stream.cupy, there
+        self._spin = cupy.RawKernel(SOURCE, "spin")
+
+    def calls(self, arrays: list[Any]) -> Ways:
+        """NCCL's all-reduce alone; and with the events that ours needs as well."""
+        from cupy.cuda import nccl, runtime
+
+        here, there = self.streams
+        pointers, count = [array.memory.ptr for array in arrays], arrays[0].size
+
+        def bare() -> None:
+            nccl.groupStart()
+            for comm, p, stream in zip(self.comms, pointers, self.streams, strict=True):
+                comm.allReduce(p, p, count, nccl.NCCL_FLOAT32, nccl.NCCL_SUM, stream.ptr)
+            nccl.groupEnd()
+
+        def ordered() -> None:
+            runtime.eventRecord(self.come.ptr, here.ptr)
+            runtime.streamWaitEvent(there.ptr, self.come.ptr)
+            bare()
+            runtime.eventRecord(self.gone.ptr, there.ptr)
+            runtime.streamWaitEvent(here.ptr, self.gone.ptr)
+
+        return {"bare": bare, "bare, in order": ordered}
+
+    def held(self, calls: Callable[[], object]) -> float:
+        """The GPU's time for calls that were all made before it began with the first, in us."""
+        import cupy
+
+        for ordinal, stream in enumerate(self.streams):
+            with cupy.cuda.Device(ordinal), stream:
+                self._spin((1,), (1,), (4000 * 1700,))
+        first, last = cupy.cuda.Event(), cupy.cuda.Event()
+        first.record(self.streams[0])
+        calls()
+        last.record(self.streams[0])
+        last.synchronize()
+        self.streams[1].synchronize()
+        agt.synchronize()
+        return cupy.cuda.get_elapsed_time(first, last) * 1e3
+
+
 class Bench:
     """Two GPUs of this process, the first of which is the current device."""
 
@@ -56,6 +109,10 @@ class Bench:
         self.rounds = 1 if self.simulated else rounds
         self.stream = agt.create_stream()
         self.wide = agt.StreamPoolRoundRobin(8)  # of four, a product gets one on which an add waits
+
+    @cached_property
+    def bare(self) -> Bare:
+        return Bare(self.stream)
 
     # ------------------------------------------------------------------ a training step
     def training(self, width: int, batches: tuple[int, ...]) -> dict[int, dict[str, float]]:
@@ -107,7 +164,6 @@ class Bench:
 
     # ------------------------------------------------------------------ copies and all-reduces
     def copies(self, nbytes: int) -> None:
-        """Copies to the other GPU."""
         x = agt.zeros(nbytes, np.uint8).sync()
         y = agt.zeros(nbytes, np.uint8).on(self.other).sync()
 
@@ -128,13 +184,12 @@ class Bench:
         self._both(f"copy {nbytes:,} bytes", several, one)
 
     def reduce(self, nbytes: int) -> None:
-        """All-reduces over both GPUs."""
         arrays = [agt.zeros(nbytes // 4).on(name).sync() for name in self.names]
 
         def ours() -> agt.DeviceOp[Any]:
             return self.group.all_reduce([array.borrow() for array in arrays])
 
-        calls = {} if self.simulated else Bare.of(self, arrays)
+        calls = {} if self.simulated else self.bare.calls(arrays)
         several: dict[str, Callable[[], object]] = {
             way: lambda act=act: [act() for _ in range(IN_A_ROW)] for way, act in calls.items()
         }
@@ -147,13 +202,13 @@ class Bench:
 
     def _both(self, title: str, several: Ways, one: Ways) -> None:
         if not self.simulated:
-            found = medians_of(several, self.rounds, lambda calls: Bare.held(self, calls))
+            found = medians_of(several, self.rounds, self.bare.held)
             told(title, {way: us / IN_A_ROW for way, us in found.items()})
         told(f"{title}, one, waited for", medians_of(one, 2 * self.rounds))
 
     def _settle(self) -> None:
         self.stream.synchronize()
-        Bare.streams(self)[1].synchronize()
+        self.bare.streams[1].synchronize()
 
 
 class Net:
@@ -177,7 +232,6 @@ class Net:
                 self._views = {id(array): cupy.asarray(array) for array in every}
 
     def forward(self, i: int) -> agt.DeviceOp[Any]:
-        """One layer."""
         return self._products((self.x[i], self.w[i], self.x[i + 1], ""))
 
     def backward(self, i: int) -> agt.DeviceOp[Any]:
@@ -186,14 +240,13 @@ class Net:
         return self._products(gradient, (self.e[i + 1], self.w[i], self.e[i], "second"))
 
     def update(self) -> agt.DeviceOp[Any]:
-        """Correct the weights."""
         pairs = zip(self.g, self.w, strict=True)
         return agt.zip(*(add(g, w, -1.0) for g, w in pairs)).map(lambda _: None).on(self.where)
 
     def _products(self, *calls: tuple[Any, Any, Any, str]) -> agt.DeviceOp[Any]:
         """Matrix products: a, b, the result, and which of the two is transposed. CuPy's own on a GPU."""
 
-        def run(context: agt.ExecutionContext) -> agt.DeviceOp[Any]:
+        def run(context: agt.types.ExecutionContext) -> agt.DeviceOp[Any]:
             if context.device.simulated:
                 return agt.zip(*(_product(*call) for call in calls))
             import cupy
@@ -254,71 +307,6 @@ def step(nets: list[Net], reduce: Reduce | None, *, late: bool = False) -> agt.D
     # Layer after layer of both GPUs, so that both begin at once.
     forward = (each(lambda net, i=i: net.forward(i)) for i in range(LAYERS))
     return agt.zip(*forward, op, each(lambda net: net.update()))
-
-
-class Bare:
-    """The same by CuPy's calls alone."""
-
-    _made: ClassVar[list[Any]] = []
-    _spin: ClassVar[Any] = None
-
-    @staticmethod
-    def streams(bench: Bench) -> list[Any]:
-        """Our stream, and one on the other GPU; made once, with communicators and events."""
-        import cupy
-        from cupy.cuda import nccl
-
-        if not Bare._made:
-            with cupy.cuda.Device(1):
-                there = cupy.cuda.Stream(non_blocking=True)
-                gone = cupy.cuda.Event(disable_timing=True)
-            come = cupy.cuda.Event(disable_timing=True)
-            comms = nccl.NcclCommunicator.initAll([0, 1])
-            Bare._made = [bench.stream.cupy, there, come, gone, comms]
-            Bare._spin = cupy.RawKernel(SOURCE, "spin")
-        return Bare._made[:2]
-
-    @staticmethod
-    def of(bench: Bench, arrays: list[Any]) -> Ways:
-        """NCCL's all-reduce alone; and with the events that ours needs as well."""
-        from cupy.cuda import nccl, runtime
-
-        here, there = Bare.streams(bench)
-        _, _, come, gone, comms = Bare._made
-        pointers, count = [array.memory.ptr for array in arrays], arrays[0].size
-
-        def bare() -> None:
-            nccl.groupStart()
-            for comm, p, stream in zip(comms, pointers, (here, there), strict=True):
-                comm.allReduce(p, p, count, nccl.NCCL_FLOAT32, nccl.NCCL_SUM, stream.ptr)
-            nccl.groupEnd()
-
-        def ordered() -> None:
-            runtime.eventRecord(come.ptr, here.ptr)
-            runtime.streamWaitEvent(there.ptr, come.ptr)
-            bare()
-            runtime.eventRecord(gone.ptr, there.ptr)
-            runtime.streamWaitEvent(here.ptr, gone.ptr)
-
-        return {"bare": bare, "bare, in order": ordered}
-
-    @staticmethod
-    def held(bench: Bench, calls: Callable[[], object]) -> float:
-        """The GPU's time for calls that were all made before it began with the first, in us."""
-        import cupy
-
-        streams = Bare.streams(bench)
-        for ordinal, stream in enumerate(streams):
-            with cupy.cuda.Device(ordinal), stream:
-                Bare._spin((1,), (1,), (4000 * 1700,))
-        first, last = cupy.cuda.Event(), cupy.cuda.Event()
-        first.record(streams[0])
-        calls()
-        last.record(streams[0])
-        last.synchronize()
-        streams[1].synchronize()
-        agt.synchronize()
-        return cupy.cuda.get_elapsed_time(first, last) * 1e3
 
 
 def main(kind: str, what: list[str], rounds: int) -> None:

@@ -1,7 +1,5 @@
 """For answers that return an operation: building it runs nothing, and it is one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, cast

@@ -1,7 +1,5 @@
 """What the code of a learner's kernel does, in order, read with the parser of `simgpu` and not run."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast

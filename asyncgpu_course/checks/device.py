@@ -1,7 +1,5 @@
 """The device on which answers are tried: it knows who waited, and who made the numbers that came back."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager

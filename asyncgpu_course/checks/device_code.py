@@ -1,7 +1,5 @@
 """Checks of what device code does in which order, where running it does not tell; and places in it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
@@ -13,7 +11,7 @@ import asyncgpu_tutor as agt
 from asyncgpu_course.checks.code_steps import CodeStep
 from asyncgpu_course.checks.operations import cuda
 from asyncgpu_course.checks.rejection import Rejected, case, must
-from asyncgpu_course.checks.results import CheckedArray, brief, left_in
+from asyncgpu_course.checks.results import CheckedArray, Places, brief, left_in
 from asyncgpu_course.checks.sandbox import call
 from asyncgpu_course.internals import include_headers
 
@@ -61,13 +59,7 @@ def own_lines(mine: object, before: str = "", after: str = "") -> Generator[None
 
 
 def left_by(
-    name: str,
-    mine: object,
-    files: Sequence[str],
-    args: Any,
-    places: Sequence[int],
-    grid: int,
-    block: int,
+    name: str, mine: Any, files: Sequence[str], args: Any, places: Places, grid: int, block: int
 ) -> tuple[CheckedArray, ...]:
     """Return what a kernel `trial` leaves in these arrays, with the answer between two files of `cuda`."""
     size = str(np.size(args[0]))

@@ -19,8 +19,6 @@ thread must do the same whenever it gets the same. A thread that spins has no en
 bound on steps.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Arrays and operations to try answers on."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from contextvars import copy_context

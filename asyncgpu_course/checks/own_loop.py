@@ -8,8 +8,6 @@ one stands still meanwhile, hence a wait for something that only it could do nev
 after a second.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Coroutine

@@ -1,7 +1,5 @@
 """An end for answers that have none: the learner's loop is interrupted, and the check says so."""
 
-from __future__ import annotations
-
 import signal
 import threading
 import time

@@ -1,7 +1,5 @@
 """How a check says no: a rejection with its cause, in which case, beside which timelines."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Generator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Checks of what an answer computes."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
@@ -15,10 +13,11 @@ import asyncgpu_tutor as agt
 from asyncgpu_course.checks.device import STALE
 from asyncgpu_course.checks.rejection import Rejected, case, must
 from asyncgpu_course.checks.sandbox import brief, call, one_line
-from asyncgpu_course.internals import Watched, memory_of, read_signature
+from asyncgpu_course.internals import Dim3, Watched, memory_of, read_signature
 
 CheckedArray = npt.NDArray[Any]
 ResultShape = tuple[int, ...]
+Places = Sequence[int]  # of arrays among a kernel's arguments
 
 # Outputs are full of this number before the launch, because no kernel computes it. It is small enough
 # for `y[i] += ...` to change it, so that adding to it can be told from not writing.
@@ -83,7 +82,7 @@ def one_writer(
 
 
 def left_in(
-    places: Sequence[int], kernel: agt.Kernel, args: Sequence[Any], *, grid: int, block: int
+    places: Places, kernel: agt.Kernel, args: Sequence[Any], *, grid: int, block: int
 ) -> tuple[CheckedArray, ...]:
     """Run a kernel, and return those of its arrays which have these places among its arguments.
 
@@ -126,11 +125,7 @@ def plain_report_on(
 
 
 def accesses_of(
-    kernel: agt.Kernel,
-    args: Sequence[Any],
-    shape: ResultShape,
-    block: tuple[int, int, int],
-    grid: tuple[int, int, int] = (1, 1, 1),
+    kernel: agt.Kernel, args: Sequence[Any], shape: ResultShape, block: Dim3, grid: Dim3 = (1, 1, 1)
 ) -> tuple[Watched, list[str]]:
     """All accesses of a launch, in order; and the names of the arrays that the kernel is given.
 

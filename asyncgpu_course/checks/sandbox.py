@@ -1,7 +1,5 @@
 """A simulated device for each answer that is tried, which a wrong kernel cannot harm."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import re

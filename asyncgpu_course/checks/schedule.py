@@ -3,8 +3,6 @@
 None of them looks at how long anything took, but for `below`, which is for challenges.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
@@ -188,10 +186,10 @@ def _waits(spans: Iterable[agt.types.Span]) -> list[agt.types.Span]:
     return [span for span in spans if span.kind == "wait" and GOES_ON not in span.detail]
 
 
-def went_on(trace: agt.Trace, returned: float, why: str, name: str = "") -> None:
-    """Python came back before `name`, or all, was done: it did not wait in a loop of its own, either."""
-    last = _first(trace, name) if name else max(trace.device_spans, key=lambda span: span.end)
-    must(returned < last.end, f"Python came back only when `{last.name}` was done: {why}", last)
+def went_on(trace: agt.Trace, returned: float, why: str, name: str) -> None:
+    """Python came back before `name` was done: it did not wait in a loop of its own, either."""
+    last = _first(trace, name)
+    must(returned < last.end, f"Python came back only when `{name}` was done: {why}", last)
 
 
 def is_done(run: Observed, name: str, cure: str = "") -> None:

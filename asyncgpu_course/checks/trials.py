@@ -3,8 +3,6 @@
 Cases are rows of a table. Words such as ``"n={}"`` turn a row into what the learner reads.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence, Sized
 from string import Formatter

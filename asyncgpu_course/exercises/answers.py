@@ -4,8 +4,6 @@
 notebooks.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterator

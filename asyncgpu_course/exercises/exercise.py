@@ -1,7 +1,5 @@
 """The class of exercises: what each chapter declares of its own."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

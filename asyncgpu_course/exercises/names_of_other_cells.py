@@ -1,7 +1,5 @@
 """Find names that an answer takes from other cells of its notebook, which is often a slip."""
 
-from __future__ import annotations
-
 import builtins
 import dis
 from collections.abc import Iterator

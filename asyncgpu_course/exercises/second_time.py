@@ -1,7 +1,5 @@
 """A function that was right is asked again: about other numbers, and while what it runs or calls fails."""
 
-from __future__ import annotations
-
 import inspect
 import logging
 from collections.abc import Callable

@@ -202,10 +202,8 @@ def needs(*reports: Any) -> None:
             words.append(f"{name} {number}")
         told.append(f"{report.name}: {', '.join(words)}")
     axes.set_yticks([k + 0.25 for k in range(len(reports))], [it.name for it in reports])
-    axes.set(xscale="log", xlim=(0.01, 500))
-    axes.set_xlabel(
-        "clocks of an SM, for one clock of arithmetic (dashed); each tick is ten times the last"
-    )
+    label = "clocks of an SM, for one clock of arithmetic (dashed); each tick is ten times the last"
+    axes.set(xscale="log", xlim=(0.01, 500), xlabel=label)
     axes.set_xticks([0.01, 0.1, 1, 10, 100], ["0.01", "0.1", "1", "10", "100"])
     axes.minorticks_off()
     axes.set_ylim(len(reports) - 0.3, -0.3)

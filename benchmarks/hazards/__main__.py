@@ -7,8 +7,6 @@ their cause, and how many correct programs were accused. A run of all of them wr
 benchmarks/results/hazards.json.
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import sys
@@ -42,7 +40,7 @@ def row(case: Case, finding: Finding) -> dict[str, object]:
 def main(wanted: list[str]) -> None:
     """Run the categories that are wanted, or all."""
     results: dict[str, dict[str, list[dict[str, object]]]] = {}
-    totals = dict.fromkeys(("bugs", "found", "line", "cause", "sound", "alarms"), 0)
+    totals = [0] * 6
     print(f"{'':12}{'bugs':>6}{'found':>7}{'line':>6}{'cause':>7}{'sound':>7}{'false alarms':>14}")
     bugs, sound = categories("bugs"), categories("sound")
     if unknown := set(wanted) - bugs.keys():
@@ -52,15 +50,13 @@ def main(wanted: list[str]) -> None:
         fine = [row(case, case.check()) for case in sound[category]]
         results[category] = {"bugs": seeded, "sound": fine}
         found = [one for one in seeded if one["right"]]
-        counts = {
-            "bugs": len(seeded),
-            "found": len(found),
-            "line": sum(bool(one["line"]) for one in found),
-            "cause": sum(bool(one["line"]) and bool(one["cause"]) for one in found),
-            "sound": len(fine),
-            "alarms": sum(not one["right"] for one in fine),
-        }
-        totals = {key: totals[key] + count for key, count in counts.items()}
+        lines = [one for one in found if one["line"]]
+        causes, alarms = (
+            sum(bool(one["cause"]) for one in lines),
+            sum(not one["right"] for one in fine),
+        )
+        counts = [len(seeded), len(found), len(lines), causes, len(fine), alarms]
+        totals = [*map(sum, zip(totals, counts, strict=True))]
         _print(category, counts)
         for one in seeded + fine:
             if not (one["right"] and one.get("line", True) and one.get("cause", True)):
@@ -70,8 +66,8 @@ def main(wanted: list[str]) -> None:
         RESULTS.write_text(json.dumps(results, indent=1) + "\n", "utf-8")
 
 
-def _print(category: str, counts: dict[str, int]) -> None:
-    numbers = zip(counts.values(), (6, 7, 6, 7, 7, 14), strict=True)
+def _print(category: str, counts: list[int]) -> None:
+    numbers = zip(counts, (6, 7, 6, 7, 7, 14), strict=True)
     print(f"{category:12}" + "".join(f"{count:>{width}}" for count, width in numbers))
 
 

@@ -6,8 +6,6 @@ waited for at its end: `device`, streams `one` to `four`, arrays `x`, `y` and `z
 page-locked array of ones.
 """
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import sys

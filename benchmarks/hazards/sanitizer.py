@@ -7,8 +7,6 @@ Needs CuPy, a GPU and compute-sanitizer, which comes with CUDA's toolkit; takes 
 that never end are left out.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from concurrent.futures import ThreadPoolExecutor

@@ -6,28 +6,31 @@ Prints tables, ratios first, and writes ``peers.json``, ``peers.md`` and ``peers
 NVIDIA GPU and CuPy; cuda.core and PyTorch join in where they are installed.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import importlib
 import json
 import platform
 import re
-import subprocess
 import sys
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
+
+import asyncgpu_tutor as agt
+
+sys.path.append(str(Path(__file__).parents[1]))  # where that is which all benchmarks share
+sys.path.append(str(Path(__file__).parents[2] / "tools"))
 import report
 import serving
 import waiting
-from timing import in_turns, median
+from in_turns import in_turns
+from record_course import machine_facts
 from work import Contender, Work, make_work
-
-import asyncgpu_tutor as agt
 
 SIZES = (64, 128, 256, 512, 1024, 2048)
 SET_UPS = 3
@@ -35,22 +38,15 @@ YARDSTICK = "CuPy by hand, four streams"
 PEERS = {"cuda_core": "cuda.core", "pytorch": "PyTorch"}
 
 
-def machine() -> dict[str, str]:
+def machine() -> dict[str, object]:
     """The machine, and the versions of all that is compared."""
-    found = {"python": platform.python_version(), "processor": platform.machine()}
-    command = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
-    told = subprocess.run(command, capture_output=True, text=True, check=False).stdout
-    found["gpu"] = told.strip().splitlines()[0] if told.strip() else "unknown"
     told = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     model = re.search(r"^model name\s*: (.*\S)", told, re.MULTILINE)
-    found["cpu"] = model[1] if model else "unknown"
-    for name in ("numpy", "cupy-cuda12x", "cupy-cuda13x", "cuda-core", "cuda-bindings", "torch"):
-        try:
+    found = {**machine_facts(), "cpu": model[1] if model else platform.machine()}
+    for name in ("numpy", "cuda-core", "cuda-bindings", "torch"):
+        with suppress(metadata.PackageNotFoundError):
             found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    found["command"] = " ".join(["python", *sys.argv])
-    return found
+    return found | {"command": " ".join(["python", *sys.argv])}
 
 
 def contenders(work: Work, loop: asyncio.AbstractEventLoop) -> list[Contender]:
@@ -102,16 +98,10 @@ def pipeline(dim: int, turns: int, loop: asyncio.AbstractEventLoop) -> list[dict
     base = median(medians[YARDSTICK])
     notes = {one.name: one.note for every in kept for one in every}
     return [
-        {
-            "dim": dim,
-            "way": name,
-            "us": median(found),
-            "ratio": median(found) / base,
-            "set_ups_us": sorted(found),
-            "note": notes[name],
-        }
+        {"dim": dim, "way": name, "us": median(found), "ratio": median(found) / base,
+         "set_ups_us": sorted(found), "note": notes[name]}
         for name, found in medians.items()
-    ]
+    ]  # fmt: skip
 
 
 def main() -> None:

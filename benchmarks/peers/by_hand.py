@@ -1,7 +1,5 @@
 """Hand-written CuPy: streams, preallocated buffers, and a captured graph."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -59,23 +57,19 @@ class ByHand:
             yield
 
     def batch(self, i: int, stream: Any, capture: bool = False) -> None:
-        """One batch, enqueued."""
         for _ in self.steps(i, stream, capture):
             pass
 
     def results(self) -> list[Any]:
-        """The results of the last run."""
         return [host.copy() for host in self.host]
 
     # ------------------------------------------------------------------ ways to run
     def sync_each_call(self) -> None:
-        """Wait after every call."""
         for i in range(len(self.streams)):
             for _ in self.steps(i, self.streams[0]):
                 self.streams[0].synchronize()
 
     def sync_each_batch(self) -> None:
-        """Wait after every batch."""
         for i in range(len(self.streams)):
             self.batch(i, self.streams[0])
             self.streams[0].synchronize()
@@ -97,7 +91,6 @@ class ByHand:
             stream.synchronize()
 
     def one_batch(self) -> None:
-        """One batch alone."""
         self.batch(0, self.streams[0])
         self.streams[0].synchronize()
 

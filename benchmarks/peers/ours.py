@@ -1,7 +1,5 @@
 """This package: operations built afresh, prepared once, captured as a graph; waited for and awaited."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from typing import Any
@@ -51,7 +49,6 @@ class Ours:
         )
 
     def results(self) -> list[Any]:
-        """The results of the last run."""
         return [host.copy() for host in self.host]
 
 
@@ -102,22 +99,18 @@ def contenders(work: Work, loop: asyncio.AbstractEventLoop) -> list[Contender]:
         return lambda: loop.run_until_complete(op())
 
     gathered = "with asyncio's gather, and starting the loop"
+    memsets = "and two memsets a batch more than by hand"
     ways: dict[str, tuple[Callable[[], object], Callable[[], list[Any]], str]] = {
         "ours, prepared, four streams": (run_prepared, mine.results, ""),
         "ours, a graph": (lambda: graph.sync_on(mine.streams[0]), mine.results, ""),
         "ours, built for each run": (built_without_allocating, mine.results, "no allocation"),
-        "ours, built for each run, allocating": (
-            built_afresh,
-            lambda: [handle.numpy() for handle in mine.fresh],
-            "and two memsets a batch more than by hand",
-        ),
-        "ours, built for each run, allocating, awaited together": (
-            wait(awaited_afresh), fresh, gathered,
-        ),
+        "ours, built for each run, allocating":
+            (built_afresh, lambda: [handle.numpy() for handle in mine.fresh], memsets),
+        "ours, built for each run, allocating, awaited together":
+            (wait(awaited_afresh), fresh, gathered),
         "ours, built for each run, allocating, one batch alone": (one_afresh, fresh, ""),
-        "ours, built for each run, one batch alone": (
-            lambda: mine.batch(0).sync_on(mine.streams[0]), mine.results, "no allocation",
-        ),
+        "ours, built for each run, one batch alone":
+            (lambda: mine.batch(0).sync_on(mine.streams[0]), mine.results, "no allocation"),
         "ours, prepared, awaited together": (wait(awaited), mine.results, gathered),
         "ours, a graph, awaited": (wait(awaited_graph), mine.results, "with starting the loop"),
     }  # fmt: skip

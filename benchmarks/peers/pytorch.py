@@ -1,7 +1,5 @@
 """PyTorch: its streams and its CUDA graphs, with the same kernels, compiled by its own NVRTC wrapper."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """The tables and the figure of what was measured."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -43,26 +41,24 @@ def text(found: dict[str, Any]) -> str:
     waits = ([way, *(told[way, n] for n in lengths)] for way in ways)
     busy = ([r["way"], r["kernel_us"], f"{r['core']:.2%}"] for r in found["processor"])
     costs = ([r["way"], f"{r['ratio']:.2f}", f"{r['us']:.2f}"] for r in found["operations"])
-    return "\n\n".join(
-        [
-            "# Beside its peers",
-            f"Measured on: {where}.",
-            "## Four batches of the MLP: time as a ratio to hand-written CuPy on four streams",
-            _by_size(found["pipeline"], "ratio", ".2f"),
-            f"The same in microseconds, medians of runs in turns; the middle one of {set_ups} set-ups:",
-            _by_size(found["pipeline"], "us", ".1f"),
-            "Notes: " + "; ".join(f"{way}: {note}" for way, note in notes) + ".",
-            "## Waiting for one kernel: ratio to launch and synchronize in CuPy (and microseconds)",
-            _table(["", *(f"{n} us" for n in lengths)], waits),
-            "## One core's share that is busy while a kernel is waited for",
-            _table(["", "kernel, us", "busy"], busy),
-            "## Host time of enqueueing one kernel",
-            _table(["", "ratio", "us"], costs),
-            "## Requests a second: ratio to a loop by hand",
-            *_served(found["serving"]),
-            "",
-        ]
-    )
+    parts = [
+        "# Beside its peers",
+        f"Measured on: {where}.",
+        "## Four batches of the MLP: time as a ratio to hand-written CuPy on four streams",
+        _by_size(found["pipeline"], "ratio", ".2f"),
+        f"The same in microseconds, medians of runs in turns; the middle one of {set_ups} set-ups:",
+        _by_size(found["pipeline"], "us", ".1f"),
+        "Notes: " + "; ".join(f"{way}: {note}" for way, note in notes) + ".",
+        "## Waiting for one kernel: ratio to launch and synchronize in CuPy (and microseconds)",
+        _table(["", *(f"{n} us" for n in lengths)], waits),
+        "## One core's share that is busy while a kernel is waited for",
+        _table(["", "kernel, us", "busy"], busy),
+        "## Host time of enqueueing one kernel",
+        _table(["", "ratio", "us"], costs),
+        "## Requests a second: ratio to a loop by hand",
+        *_served(found["serving"]),
+    ]
+    return "\n\n".join([*parts, ""])
 
 
 def _served(rows: list[Row]) -> list[str]:

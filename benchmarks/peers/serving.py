@@ -1,18 +1,16 @@
 """The server loop against a loop written by hand: requests a second, and how long one takes."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections import deque
 from collections.abc import Callable
+from statistics import median
 from typing import Any
 
 import cupy
 import cupyx
 import numpy as np
 from by_hand import ByHand
-from timing import median, percentile
 from work import BATCHES, BLOCK, TILE, Work
 
 import asyncgpu_tutor as agt
@@ -205,14 +203,8 @@ def compare(
                 latencies[name] += took
     base = median(rates[BY_HAND])
     return [
-        {
-            "dim": work.dim,
-            "in_place": in_place,
-            "way": name,
-            "per_second": median(rates[name]),
-            "ratio": median(rates[name]) / base,
-            "median_us": median(latencies[name]),
-            "p99_us": percentile(latencies[name], 0.99),
-        }
-        for name in ways
-    ]
+        {"dim": work.dim, "in_place": in_place, "way": name,
+         "per_second": median(rates[name]), "ratio": median(rates[name]) / base,
+         "median_us": median(us), "p99_us": float(np.percentile(us, 99))}
+        for name, us in latencies.items()
+    ]  # fmt: skip

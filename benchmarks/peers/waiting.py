@@ -1,16 +1,15 @@
 """Waiting for a kernel of a known length: blocked, and awaited; what it costs in time, and in CPU."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import cupy
 import numpy as np
-from timing import in_turns, median
+from in_turns import in_turns
 
 import asyncgpu_tutor as agt
 

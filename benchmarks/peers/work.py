@@ -1,7 +1,5 @@
 """The work of all peers: four batches of ``relu(x @ w0 @ w1)``, with the same kernels and buffers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

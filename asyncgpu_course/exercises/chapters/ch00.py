@@ -1,7 +1,5 @@
 """Exercises of 00_start_here: what each one checks."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from functools import partial

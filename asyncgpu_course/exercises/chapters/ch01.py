@@ -1,7 +1,5 @@
 """Exercises of 01_sync_kernels: what each one checks."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Callable, Sequence
@@ -158,8 +156,7 @@ def _meanwhile(answer: Callable[..., Any], seed: int, n: int, us: float) -> Obse
     device = agt.current_device()
     begun = device.now()
     # On another device this one's pinned arrays are ordinary memory.
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", agt.errors.PageableCopyWarning)
+    with warnings.catch_warnings(action="ignore", category=agt.errors.PageableCopyWarning):
         run = observe(lambda: np.asarray(call(answer, positive, job(us))))
     cause = "you used a stream from an earlier cell, which belongs to the notebook's device: "
     cause += "this check has a device of its own, so make your streams inside the function, "

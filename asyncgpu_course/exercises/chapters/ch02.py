@@ -1,7 +1,5 @@
 """Exercises of 02_streams_and_events: what each one checks."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import combinations
 from typing import Any, cast

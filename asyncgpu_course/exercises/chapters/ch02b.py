@@ -1,7 +1,5 @@
 """Exercises of 02b_copies_and_chunks: what each one checks."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, cast

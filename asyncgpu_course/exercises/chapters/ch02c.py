@@ -1,7 +1,5 @@
 """Exercises of 02c_tiles: what each one checks."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Exercises of 03_lazy_operations: what each one checks."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Generator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Exercises of 04_combinators: what each one checks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -31,9 +29,9 @@ def _pairwise(name: str, expression: str) -> agt.Kernel:
     return agt.Kernel(cuda("04_pairwise").replace("NAME", name).replace("EXPRESSION", expression))
 
 
-def several_uploads(result: Any, number: int, what: str) -> Sequence[Any]:
+def tuple_of_results(result: Any, number: int) -> Sequence[Any]:
     """The entries of a result that should be a tuple."""
-    return tuple_of(result, number, f"a tuple of {number} {what} should come out, and not ")
+    return tuple_of(result, number, f"a tuple of {number} results should come out, and not ")
 
 
 # ------------------------------------------------------------------ chains
@@ -57,7 +55,7 @@ def _loop(mine: Any, model: Any, seed: int, n: int, factors: list[float]) -> Non
     x = random(seed, n)
     right = [factor * x for factor in factors]
     with run_of("all_scaled", mine, model, x, factors, scaled)() as run:
-        results = several_uploads(run.result, len(factors), "results")
+        results = tuple_of_results(run.result, len(factors))
         cause = f"all were scaled by {factors[-1]}, the last factor: the functions in your "
         cause += "loop look its variable up when they are called, and by then the loop is over"
         alike = all(np.array_equal(result, right[-1]) for result in results)

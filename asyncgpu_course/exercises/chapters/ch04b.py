@@ -1,7 +1,5 @@
 """Exercises of 04b_sharing_and_owning: what each one checks."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -37,7 +35,7 @@ def _halves(mine: Any, model: Any, seed: int, n: int) -> None:
     run_it = run_of("halves", mine, model, source, way(2.0), way(3.0))
     with about("went to an earlier run", cause), run_it() as run:
         schedule.launches(run.trace, "h2d", 2)
-        results = ch04.several_uploads(run.result, 2, "results")
+        results = ch04.tuple_of_results(run.result, 2)
         for got, right in zip(results, (2 * x, 3 * y), strict=True):
             equal(got, right)
 

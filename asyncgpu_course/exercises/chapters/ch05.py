@@ -1,7 +1,5 @@
 """Exercises of 05_scheduling: what each one checks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 from unittest.mock import patch

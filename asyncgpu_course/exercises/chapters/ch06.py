@@ -1,7 +1,5 @@
 """Exercises of 06_await: what each one checks."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import weakref

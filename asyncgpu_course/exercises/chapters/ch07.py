@@ -1,7 +1,5 @@
 """Exercises of 07_async_mlp: what each one checks."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
@@ -81,8 +79,7 @@ def _chain(mine: Any, model: Any, rows: int, inner: int, outer: int) -> None:
     for _ in range(2):  # the weights are there for the second batch, too
         run = _chained(mine, expected, x, weights)
         with compared(run.trace, expected):
-            for name in _CHAIN:
-                schedule.launches(run.trace, name, 1)
+            schedule.each_once(run.trace, *_CHAIN)
             schedule.launches(run.trace, "d2d", 0)
             schedule.one_stream(run.trace)
             schedule.ordered(run.trace, *_CHAIN)

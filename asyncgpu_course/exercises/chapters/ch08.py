@@ -1,7 +1,5 @@
 """Exercises of 08_profiling: what each one checks. Answers on reports are checked against their files."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 from collections.abc import Callable, Sequence
@@ -104,10 +102,8 @@ def _annotated(run: tuple[Trace, RangeLog, RangeLog], number: int, failing: int 
 Case = tuple[str, Callable[[], tuple[Any, ...]]]
 
 
-def reads(
-    exercise: str, name: str, wanted: str, cases: Callable[[], Sequence[Case]]
-) -> Callable[[Any, Any], None]:
-    """A check that a function of this name gives, of each case, what the solution gives.
+def reads(exercise: str, title: str, name: str, wanted: str, *cases: Case) -> Exercise:
+    """An exercise whose function, of this name, has to give of each case what the solution gives.
 
     That is numbers to a thousandth or rounded as a page would, text as it is, and as many as are `wanted`: in
     words, such as ``"(start, end)"``. Whoever returns the same as a usual mistake is told which one.
@@ -115,7 +111,7 @@ def reads(
 
     def compare(mine: Any, model: Any) -> None:
         found = list[tuple[Any, Callable[[], tuple[Any, ...]]]]()
-        for words, make in cases():
+        for words, make in cases:
             expected = model(*make())
             with case(words):
                 got = call(mine, *make())
@@ -134,7 +130,7 @@ def reads(
                     reason = next(alike, "") or _reason(gave, parts, wanted)
                     raise Rejected(f"{cause}. {reason}" if reason else cause)
 
-    return compare
+    return Exercise(exercise, title, name, compare)
 
 
 def _exhibit_parts(value: Any) -> Sequence[Any]:
@@ -267,35 +263,30 @@ def _growing() -> Trace:
 
 
 CHAPTER_08 = (
-    Exercise("08-costliest", "What costs most in a long run", "costliest",
-             reads("08-costliest", "costliest", "one of the names", lambda: [
-                 (name, partial(_costs, name)) for name in (
-                     "odd values and spans of other kinds", "heat_annotated", "heat_looks_less")])),
-    Exercise("08-creeping", "What grows", "creeping",
-             reads("08-creeping", "creeping", "the name of a range", lambda: [
-                 ("ranges with odd values", lambda: (_growing(),)), *named("swarm")])),
-    Exercise("08-stats", "A share, and what it would save", "saving",
-             reads("08-stats", "saving", "(% of the kernels, % saved at most)", lambda: [
-                 *named("exhibit G and sgemm_naive", "swarm and cupy_add__float32_float32_float32",
-                         "exhibit B and matvec_naive"),
-                 ("names that are alike", lambda: (made_up(*NAMED, ("range relu", 0, 40, 0)), "relu")),
-                 ("a host that begins early", lambda: (made_up(("call", 0, 40, 0), *_CHAIN), "relu")),
-                 ("two GPUs", lambda: (by_device(*IN_TURNS), "gemm"))])),
-    Exercise("08-enough", "How many steps are enough", "enough",
-             reads("08-enough", "enough", "a number of steps", lambda: [
-                 (words, lambda numbers=numbers: numbers) for words, numbers in _REPAIRS.items()])),
+    reads("08-costliest", "What costs most in a long run", "costliest", "one of the names",
+          *((name, partial(_costs, name)) for name in (
+              "odd values and spans of other kinds", "heat_annotated", "heat_looks_less"))),
+    reads("08-creeping", "What grows", "creeping", "the name of a range",
+          ("ranges with odd values", lambda: (_growing(),)), *named("swarm")),
+    reads("08-stats", "A share, and what it would save", "saving", "(% of the kernels, % saved at most)",
+          *named("exhibit G and sgemm_naive", "swarm and cupy_add__float32_float32_float32",
+                 "exhibit B and matvec_naive"),
+          ("names that are alike", lambda: (made_up(*NAMED, ("range relu", 0, 40, 0)), "relu")),
+          ("a host that begins early", lambda: (made_up(("call", 0, 40, 0), *_CHAIN), "relu")),
+          ("two GPUs", lambda: (by_device(*IN_TURNS), "gemm"))),
+    reads("08-enough", "How many steps are enough", "enough", "a number of steps",
+          *((words, partial(tuple, numbers)) for words, numbers in _REPAIRS.items())),
     Exercise("08-annotate", "Ranges around an `await`", "handle",
              runs(_handled, _annotated, [(3, None), (2, None), (3, 1)], "{} requests")),
-    Exercise("08-gap", "The idle multiprocessors", "largest_gap",
-             reads("08-gap", "largest_gap", "(start, end)", lambda: [
-                 *named("exhibit A", "exhibit D", "exhibit A repaired"),
-                 ("kernels beside a long copy", lambda: (made_up(*_COPIES, *KERNELS),)),
-                 ("short kernels beside a long one", lambda: (made_up(*_LONG, *KERNELS),)),
-                 ("kernels in another order than their starts", lambda: (made_up(*UNSORTED),)),
-                 ("kernels with gaps of less than a µs", lambda: (made_up(*_CLOSE),)),
-                 ("kernels without a gap", lambda: (made_up(*_BUSY),)),
-                 ("a single kernel", lambda: (made_up(*_BUSY[:1]),))])),
-    Exercise("08-blame", "Whose work was late", "blame", reads("08-blame", "blame", "(label, µs)", lambda: [
-                 *named("exhibit A", "exhibit D", "exhibit A repaired", "exhibit G repaired"),
-                 ("a label with two gaps", lambda: (made_up(*_LONGEST, *FIRST, *_AGAIN),))])),
+    reads("08-gap", "The idle multiprocessors", "largest_gap", "(start, end)",
+          *named("exhibit A", "exhibit D", "exhibit A repaired"),
+          ("kernels beside a long copy", lambda: (made_up(*_COPIES, *KERNELS),)),
+          ("short kernels beside a long one", lambda: (made_up(*_LONG, *KERNELS),)),
+          ("kernels in another order than their starts", lambda: (made_up(*UNSORTED),)),
+          ("kernels with gaps of less than a µs", lambda: (made_up(*_CLOSE),)),
+          ("kernels without a gap", lambda: (made_up(*_BUSY),)),
+          ("a single kernel", lambda: (made_up(*_BUSY[:1]),))),
+    reads("08-blame", "Whose work was late", "blame", "(label, µs)",
+          *named("exhibit A", "exhibit D", "exhibit A repaired", "exhibit G repaired"),
+          ("a label with two gaps", lambda: (made_up(*_LONGEST, *FIRST, *_AGAIN),))),
 )  # fmt: skip

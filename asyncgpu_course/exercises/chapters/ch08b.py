@@ -1,7 +1,5 @@
 """Exercises of 08b_detective: what each one checks."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Callable
@@ -217,12 +215,11 @@ def _scored(found: tuple[Observed, list[bool]], number: int) -> None:
 CHAPTER_08B = (Exercise("08b-suspects", "The line-up", "accuse", check_accuse),
     Exercise("08b-challenge", "Challenge: a slow server", "serve", check_served,
              runs(served, _scored, [(9,)], "")),
-    Exercise("08b-rate", "GB/s of the bus", "rate", ch08.reads("08b-rate", "rate", "GB/s", lambda: [
-                 *ch08.named("exhibit D", "exhibit D repaired"),
-                 ("copies of two sizes", lambda: (ch08.made_up(*MIXED, ("memset", 0, 9, 4_000)),))])),
-    Exercise("08b-waited", "Who waits for whom", "waited",
-             ch08.reads("08b-waited", "waited", "(µs of GPU 0, µs of GPU 1)", lambda: [
-                 *ch08.named("two_gpus", "two_gpus_even"),
-                 ("each late once", lambda: (ch08.by_device(*ch08.IN_TURNS),))])),
+    ch08.reads("08b-rate", "GB/s of the bus", "rate", "GB/s",
+               *ch08.named("exhibit D", "exhibit D repaired"),
+               ("copies of two sizes", lambda: (ch08.made_up(*MIXED, ("memset", 0, 9, 4_000)),))),
+    ch08.reads("08b-waited", "Who waits for whom", "waited", "(µs of GPU 0, µs of GPU 1)",
+               *ch08.named("two_gpus", "two_gpus_even"),
+               ("each late once", lambda: (ch08.by_device(*ch08.IN_TURNS),))),
     Exercise("08b-gain", "What an even share would gain", "gain", check_gain),
 )  # fmt: skip

@@ -1,7 +1,5 @@
 """Exercises of 09_cuda_graphs: what each one checks."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress

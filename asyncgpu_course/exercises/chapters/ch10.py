@@ -3,8 +3,6 @@
 Operations of this chapter are functions: from a context, in which they enqueue, to what they yield.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
@@ -249,8 +247,7 @@ def _readers(answer: Any, size: int) -> Observed:
 
 def _source_ran(run: Observed, size: int) -> None:
     """The source runs once, each shared operation has its own, and readers elsewhere wait by an event."""
-    schedule.launches(run.trace, "source", 1)
-    schedule.launches(run.trace, "other", 1)
+    schedule.each_once(run.trace, "source", "other")
     for result in (*run.result[:2], run.result[4]):
         _numbers(result, filled(size, 5.0))
     cause = f"`other` yields None, and `shared` made {brief(run.result[2])} of it"

@@ -1,7 +1,5 @@
 """Exercises of 11_the_gpu_decides: what each one checks, on a device that sees races and endless waits."""
 
-from __future__ import annotations
-
 from itertools import chain
 from typing import Any, cast
 

@@ -1,7 +1,5 @@
 """Exercises of 11b_without_a_barrier: what each one checks."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast

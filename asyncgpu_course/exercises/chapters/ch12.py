@@ -4,8 +4,6 @@ Answers are pieces of device code. Each is put between what the chapter has defi
 tries it, and what the kernel wrote down is held against what asyncio would do.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

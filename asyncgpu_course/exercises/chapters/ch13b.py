@@ -1,7 +1,5 @@
 """Exercises of 13b_await_the_host: what each one checks. All of it is found out by running the answers."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import contextmanager

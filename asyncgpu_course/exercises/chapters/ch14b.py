@@ -1,7 +1,5 @@
 """Exercises of 14b_more_rooms: what each one checks."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Exercises of 15_several_gpus: what each one checks."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from itertools import combinations, pairwise
@@ -58,9 +56,8 @@ def _split(answer: Any, gpus: int, rows: int) -> Observed:
         batch[:] = 0
         op = built("split", answer, agt.Trace(), layer, batch, weights)
         batch[:] = late
-        with warnings.catch_warnings():
-            # A copy of the batch is pageable, and it's wrong here for another reason, which is told.
-            warnings.simplefilter("ignore", agt.errors.PageableCopyWarning)
+        # A copy of the batch is pageable, and it's wrong here for another reason, which is told.
+        with warnings.catch_warnings(action="ignore", category=agt.errors.PageableCopyWarning):
             return observe(op.sync)
 
 

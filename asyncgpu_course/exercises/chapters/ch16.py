@@ -4,8 +4,6 @@ All of it is read from the trace of a simulated cluster, whose GPUs are as far a
 range for each call of a worker, with the bytes that it moved and the arrays that were then kept there.
 """
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import warnings

@@ -1,7 +1,5 @@
 """Exercises of 17_teach_it_something: what each one checks."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Exercises of 18_token_by_token: what each one checks."""
 
-from __future__ import annotations
-
 from functools import cache
 from itertools import count, pairwise
 from typing import Any, cast

@@ -1,7 +1,5 @@
 """Exercises of 19_many_people: what each one checks."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 from collections import Counter, deque
@@ -23,7 +21,7 @@ from asyncgpu_course.internals import count
 from asyncgpu_course.serving import DeviceStep, RoomClock, SeatRoom, Visitor
 from asyncgpu_tutor.data import load_language_model
 from asyncgpu_tutor.errors import ServerBusyError, StreamRaceError
-from asyncgpu_tutor.language import Slots, slots
+from asyncgpu_tutor.language import slots
 
 _GPU_US, _HOST_US = 60.0, 15.0  # of a step, in a check
 _GOAL_US = 120_000.0  # of the challenge, as the page has it
@@ -35,7 +33,7 @@ class _WatchedRoom(SeatRoom):
     """A room that watches who is told to sit down where, and lets people go in the middle of their texts."""
 
     def __init__(
-        self, slots: int, visitors: Sequence[Visitor], clock: RoomClock, python: float = 0.0
+        self, slots: int, visitors: Sequence[Visitor], clock: RoomClock, python: float
     ) -> None:
         seats = dict[int, tuple[Visitor, int]]()
         times = serving.StepTimes(slots, _GPU_US, 0.0, _HOST_US, python=python)
@@ -100,8 +98,8 @@ class _WatchedRoom(SeatRoom):
 Asked = tuple[int, Sequence[int], float]
 
 
-def _visitors(lasts: Sequence[int], every_us: float = 0.0) -> list[Visitor]:
-    return [Visitor(i, (0,) * (1 + i % 2), n, i * every_us) for i, n in enumerate(lasts)]
+def _visitors(lasts: Sequence[int], every_us: float) -> list[Visitor]:
+    return [Visitor(i, range(1 + i % 2), n, i * every_us) for i, n in enumerate(lasts)]
 
 
 def _served(
@@ -151,12 +149,9 @@ def _both(
 
 
 _ROWS: Sequence[Asked] = [
-    (4, [9, 3, 3, 3] * 3, 0.0),
-    (1, [4, 2, 5], 0.0),
-    (3, [5, 9, 2, 2, 1, 2, 3, 8, 2, 4], 0.0),
-    (2, [6, 3, 2, 8, 2, 2, 5], 200.0),
-    (4, [3, 2], 900.0),
-]
+    (4, [9, 3, 3, 3] * 3, 0.0), (1, [4, 2, 5], 0.0), (3, [5, 9, 2, 2, 1, 2, 3, 8, 2, 4], 0.0),
+    (2, [6, 3, 2, 8, 2, 2, 5], 200.0), (4, [3, 2], 900.0),
+]  # fmt: skip
 
 
 def check_refill(mine: Any, model: Any) -> None:
@@ -344,15 +339,11 @@ def _model() -> Any:
     return serving.first_layers(load_language_model(), 0)  # without layers it's soon interpreted
 
 
-def _two(seats: Slots) -> list[DeviceStep]:
-    stream = agt.create_stream()
-    made = [(seats.newcomers(), agt.pinned(seats.count, np.int32)) for _ in range(2)]
-    return [DeviceStep(seats, stream, *pair) for pair in made]
-
-
 def _talking(answer: Any, rounds: int) -> Observed:
     """Have two people talk, by steps in turn."""
-    steps = _two(slots(_model(), 2).sync())
+    seats, stream = slots(_model(), 2).sync(), agt.create_stream()
+    made = [(seats.newcomers(), agt.pinned(2, np.int32)) for _ in range(2)]
+    steps = [DeviceStep(seats, stream, *pair) for pair in made]
     for slot in range(2):  # each token of their prompts is another
         steps[0].seat(slot, Visitor(slot, tuple(range(40 + slot, 60, 2)), 20))
     steps[0].start()
@@ -373,9 +364,8 @@ def check_early(mine: Any, model: Any) -> None:
 
 def _soon(run: Observed, right: Observed) -> None:
     took, enough = (each.trace.metrics().makespan for each in (run, right))
-    cause = f"it takes {took:.0f} µs, and {enough:.0f} are enough: have the next step "
-    cause += "launched before you wait, and wait for the older of the two"
-    must(took <= 1.02 * enough, cause)
+    cause = f"it takes {took:.0f} µs, and {enough:.0f} are enough: have the next step launched before you "
+    must(took <= 1.02 * enough, cause + "wait, and wait for the older of the two")
 
 
 def _paired(answer: Any, talks: int) -> Observed:

@@ -1,7 +1,5 @@
 """Exercises of 20_the_ladder: what each one checks."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import asyncgpu_tutor as agt

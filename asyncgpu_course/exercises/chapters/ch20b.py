@@ -1,7 +1,5 @@
 """Exercises of 20b_the_upper_rungs: what each one checks."""
 
-from __future__ import annotations
-
 from copy import copy
 from typing import Any, cast
 
@@ -13,13 +11,7 @@ from asyncgpu_course.checks.building import an_operation, run_now
 from asyncgpu_course.checks.device import CheckDevice
 from asyncgpu_course.checks.operations import WARP, exact_numbers, noise
 from asyncgpu_course.checks.rejection import case, must
-from asyncgpu_course.checks.results import (
-    CheckedArray,
-    accesses_of,
-    as_kernel,
-    equal,
-    plain_report_on,
-)
+from asyncgpu_course.checks.results import as_kernel, equal, plain_report_on
 from asyncgpu_course.checks.sandbox import observe
 from asyncgpu_course.checks.schedule import lazy
 from asyncgpu_course.exercises.chapters.ch20 import multiplied
@@ -32,7 +24,7 @@ _ROWS = (3, 100, 1, 0), (2, 20, 300, 0), (4, 33, 1, -1e6), (1, 1, 1, 0), (2, 102
 _ATTENDED = (20, 1, False), (20, 3, True), (33, 60, False), (1, -60, False), (100, 2, False)
 
 
-def _softmax(x: CheckedArray) -> CheckedArray:
+def _softmax(x: results.CheckedArray) -> results.CheckedArray:
     grown = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
     return grown / grown.sum(1, keepdims=True)
 
@@ -56,7 +48,7 @@ def check_one_barrier(mine: Any, _model: Any) -> None:
 def _asks_ahead(kernel: agt.Kernel, n: int, block: int) -> None:
     """A block asks for the next step's numbers before it multiplies this one's, and puts them down then."""
     given, turns = [n, *np.zeros((2, n, n), np.float32)], n // 16
-    run, arrays = accesses_of(kernel, given, (n, n), (16, 16, 1), (turns, turns, 1))
+    run, arrays = results.accesses_of(kernel, given, (n, n), (16, 16, 1), (turns, turns, 1))
     each = [(at, at.elements[at.threads // 256 == block]) for at in run.steps]
     each = [(at, mine) for at, mine in each if len(mine)]
     copied, since, whole = any(at.apart for at, _ in each), np.inf, 0
@@ -105,8 +97,7 @@ def check_small(mine: Any, _model: Any) -> float:
     spans, kinds = run.trace.device_spans, {"kernel", "memset"}
     other = next((span.name for span in spans if span.kind not in kinds), "")
     must(not other, f"kernels alone should make the product, and there was `{other}` besides")
-    cause = "the device isn't the one that it was: leave its `spec` as it is"
-    must(device.spec == spec, cause)
+    must(device.spec == spec, "the device isn't the one that it was: leave its `spec` as it is")
     took = sum(span.duration for span in spans)
     cause = f"it's right, but what it runs takes {took:.2f} µs: get below {_GOAL_US} µs"
     must(took < _GOAL_US, cause)
@@ -169,7 +160,9 @@ def check_attend(mine: Any, _model: Any) -> None:
         stored = report.counts.global_store_requests
         cause = f"a warp stores {stored // 3} times, and once is enough: keep `out` until it's done"
         must(stored <= 3, cause)
-        run, (_, of_keys, of_values, _) = accesses_of(kernel, given, (3, WARP), (WARP, 1, 1))
+        run, (_, of_keys, of_values, _) = results.accesses_of(
+            kernel, given, (3, WARP), (WARP, 1, 1)
+        )
         seen: dict[str, set[int]] = {of_keys: set(), of_values: set()}
         for at in run.steps:
             seen.get(at.array, set()).update((at.elements // WARP).tolist())

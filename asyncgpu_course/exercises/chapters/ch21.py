@@ -1,7 +1,5 @@
 """Exercises of 21_inside_one_sm: what each one checks."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -47,10 +45,9 @@ def check_next_tile(mine: Any, _model: Any) -> None:
         x = exact_numbers(tiles, tiles * 256)
         run, trips = waits_of(kernel, [len(x), x], x.shape, 256)
         # Less, the more there is between a copy and the wait for it; as many as tiles, if there's nothing.
-        cause = f"with {tiles} tiles for a block, a thread waits for memory {trips:.0f} times: let "
-        cause += "copies be asynchronous, by `__pipeline_memcpy_async`, and compute between a copy "
-        cause += "and its wait"
-        must(trips < 0.95 * tiles and any(at.apart for at in run.steps), cause)
+        cause = f"with {tiles} tiles for a block, a thread waits for memory {trips:.0f} times: let copies be "
+        cause += "asynchronous, by `__pipeline_memcpy_async`, and compute between a copy and its "
+        must(trips < 0.95 * tiles and any(at.apart for at in run.steps), cause + "wait")
 
 
 def summed(kernel: agt.Kernel, rows: int, width: int, block: int) -> Any:

@@ -1,7 +1,5 @@
 """Exercises of 21b_meet_in_phases: what each one checks."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any

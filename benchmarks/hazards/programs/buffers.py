@@ -1,6 +1,7 @@
 """Host buffers: right uses that look wrong; and read before the copy is done, or written while one reads."""
 
 import asyncio
+from functools import partial
 
 import numpy as np
 
@@ -296,27 +297,24 @@ def array_written_while_a_download_writes_it(device, one):
     one.synchronize()  # <- bug
 
 
-@bug("StreamRace HostBuffer: order", "two downloads into one host array, on two streams")
+race = partial(bug, "StreamRace HostBuffer: order")
+
+
+@race("two downloads into one host array, on two streams")
 def two_downloads_into_one_array(device, one, two):
     x, y, host = array(device, 1.0), array(device, 2.0), pinned(device)
     download(one, host, x)  # <- bug
     download(two, host, y)  # <- bug
 
 
-@bug(
-    "StreamRace HostBuffer: order",
-    "the upload reads what the download on another stream may not have written yet",
-)
+@race("the upload reads what the download on another stream may not have written yet")
 def upload_of_what_a_download_brings(device, one, two, y):
     x, host = array(device, 1.0), pinned(device)
     download(one, host, x)  # <- bug
     upload(two, y, host)  # <- bug
 
 
-@bug(
-    "StreamRace HostBuffer: order",
-    "a kernel reads mapped memory that a copy on another stream writes",
-)
+@race("a kernel reads mapped memory that a copy on another stream writes")
 def mapped_memory_beside_a_download():
     host, x, y, one, two = locked(), full(1.0), full(), agt.create_stream(), agt.create_stream()
     agt.d2h(x, out=host).async_on(one)  # <- bug

@@ -101,6 +101,15 @@ raise ExceptionGroup("outer", [ExceptionGroup("inner", inner)])"""
     assert "... and 2 more." in lines
 
 
+def test_the_cause_is_told_unless_it_says_the_same(shown: Shown) -> None:
+    for cause, told in (
+        ("KeyError('k')", ["because of KeyError: 'k'"]),
+        ("agt.UsageError('u')", []),
+    ):
+        lines = shown(f"raise agt.UsageError('it') from {cause}")
+        assert lines[:-2] == ["UsageError: it", *told]
+
+
 def test_other_errors_and_other_handlers_are_left_alone(shown: Shown, shell: Any) -> None:
     shown("agt.zeros(-1)")  # ours has been shown, so groups are looked at
     lines = shown("raise ExceptionGroup('theirs', [ValueError('theirs')])")

@@ -7,6 +7,7 @@ import signal
 import socket
 import threading
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.clusters.guests import Guest
+from asyncgpu_tutor.clusters.recipes import packed, ready_to_travel
 from asyncgpu_tutor.errors import CannotTravelError, ClusterError, OutOfBoundsError, WorkerLostError
 from asyncgpu_tutor.traces.spans import SpanLog
 
@@ -158,6 +160,41 @@ def test_what_cannot_be_pickled_is_named(address: str) -> None:
             await gpus.group()
 
     inside(address, act)
+
+
+class Holder:
+    """Of a lock, or an array."""
+
+    def __init__(self, held: Any) -> None:
+        self._held = held
+
+    def use(self, _: object) -> Any:
+        return self._held
+
+
+CELL: dict[str, Any] = {"__name__": "__main__"}
+exec("use = lambda x: held or x; given = lambda x, y: x", CELL)
+WAYS: list[tuple[Callable[[Any], Any], str]] = [
+    (
+        lambda held: CELL.update(held=held) or CELL["use"],
+        r"the global 'held' of function '<lambda>'",
+    ),
+    (lambda held: Holder(held).use, "its held"),
+    (lambda held: partial(print, {"k": [held]}), "an entry"),
+    (lambda held: partial(print, end=held), "an argument"),
+    (
+        lambda held: setattr(CELL["given"], "__defaults__", (held,)) or CELL["given"],
+        "a default of it of",
+    ),
+]
+
+
+@pytest.mark.parametrize(("way", "name"), WAYS)
+def test_it_is_found_however_it_is_held(way: Callable[[Any], Any], name: str) -> None:
+    with pytest.raises(CannotTravelError, match=f"{name}.* is a _thread.lock"):
+        packed(agt.value(1).map(way(threading.Lock())))
+    with agt.using("sim"), pytest.raises(CannotTravelError, match="array 'x'"):
+        ready_to_travel(agt.value(1).map(way(agt.ones(1, name="x").sync())), "gpu 1")
 
 
 def test_a_lost_worker_is_an_error_of_those_who_need_it(address: str) -> None:

@@ -7,14 +7,6 @@ from asyncgpu_tutor.data import reference_forward, seed_inputs
 from asyncgpu_tutor.errors import ArrayShapeError
 
 
-def test_the_seeds_printed_values_come_out():
-    inputs = seed_inputs()
-    scores = reference_forward(inputs.batches, inputs.w0, inputs.w1)
-    expected = {0: [0.00208, 0.0], 1: [0.0, 0.0], 2: [0.0, 0.00108, 0.00244], 3: [0.00244, 0.0025]}
-    for batch, first in expected.items():
-        np.testing.assert_allclose(scores[batch, : len(first)], first, atol=1e-8)
-
-
 @given(dim=st.integers(1, 40), batches=st.integers(1, 6), data=st.data())
 def test_seed_inputs_follow_their_formulas(dim: int, batches: int, data: st.DataObject):
     inputs = seed_inputs(dim, batches)

@@ -1,5 +1,6 @@
 """Litmus tests: what is seen is allowed, on the simulated device and on the GPU whose counts are kept."""
 
+from collections.abc import Callable
 from itertools import product
 
 import pytest
@@ -23,9 +24,11 @@ def test_what_is_seen_is_allowed(shape: str, fence: str, kind: str, blocks: bool
         assert set(test.recorded) <= set(test.allowed)
 
 
-def test_a_table_has_a_row_for_each_outcome() -> None:
-    table = str(agt.litmus("message passing", fence="block", blocks=False, runs=5))
-    assert "| 1 0 | **no** | 0 |" in table
-    assert "__threadfence_block();" in agt.litmus("store buffering", fence="block", runs=1).source
+def test_a_table_has_a_row_for_each_outcome(tell: Callable[[str], None]) -> None:
+    one = agt.litmus("message passing", fence="block", blocks=False, runs=5)
+    assert "| 1 0 | **no** | 0 |" in str(one)
+    other = agt.litmus("independent reads", fence="device, last thread only", kind="plain", runs=1)
+    for test in one, other, agt.litmus("store buffering", kind="atomic", runs=5):
+        tell(f"{test}\n{test.where}: {test.allowed}\n{test.source}")
     with pytest.raises(agt.UsageError, match="'message passing', 'store buffering'"):
         agt.litmus("no such test")

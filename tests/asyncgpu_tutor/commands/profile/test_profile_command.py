@@ -72,6 +72,32 @@ def test_without_nsys_it_says_what_to_do(command: Command, monkeypatch: Any) -> 
 
 
 @posix
+@pytest.mark.usefixtures("nowhere")
+def test_the_newest_nsys_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for version in ("2024.6", "2025.3", "2025.1"):
+        (tmp_path / version).mkdir()
+        (tmp_path / version / "nsys").touch()
+    monkeypatch.setattr(nsys, "_PLACES", ("/nowhere/*/nsys", f"{tmp_path}/*/nsys"))
+    assert nsys.find_nsys() == tmp_path / "2025.3" / "nsys"
+    with pytest.raises(UsageError, match=r"nsys cannot be run: .*Permission denied"):
+        nsys.export(EXPORT)
+
+
+@posix
+@pytest.mark.usefixtures("stand_in")
+def test_one_that_takes_too_long_or_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nsys, "TIMEOUT", 0)
+    with pytest.raises(UsageError, match="export took more than 0 s"):
+        nsys.export(tmp_path / "report.nsys-rep")
+    monkeypatch.undo()
+    monkeypatch.setenv("NSYS", "/bin/true")
+    with pytest.raises(UsageError, match=r"nsys ended without writing .*report.nsys-rep"):
+        nsys.profile(["python"], tmp_path / "report", shown=False)
+
+
+@posix
 def test_the_round_trip_runs_and_draws(stand_in: Path, tmp_path: Path, command: Command) -> None:
     out, picture = tmp_path / "out", tmp_path / "p.svg"
     said = command("profile", *WITHIN, "--out", out, "--plot", picture).out
@@ -136,6 +162,10 @@ def test_a_window_of_time(command: Command) -> None:
         (["--within", "a", "--whole"], "choose one"),
         (["--from", "x.sqlite", "--", "python"], "choose one"),
         (["--from", "nowhere.sqlite"], "there is no file nowhere.sqlite"),
+        (
+            ["--from", "foreign.json", "--within", "a"],
+            "exports (.sqlite), and foreign.json is none",
+        ),
         (["--from", "bad.sqlite"], "is not SQLite"),
         (["--from", "foreign.json"], "neither 'traceEvents', as traces of PyTorch and Chrome have"),
         (["--from", str(EXPORT), "--within", "nothing"], "there is no NVTX range 'nothing'"),

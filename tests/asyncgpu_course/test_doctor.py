@@ -2,6 +2,7 @@
 
 import ctypes
 from argparse import ArgumentParser
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from asyncgpu_course import doctor
 from asyncgpu_course.doctor import Cuda, DoctorFinding, ThisMachine, examine
 
+Tell = Callable[[str], None]
 H200 = Cuda((13, 0), ("NVIDIA H200",))
 OLDER = Cuda((12, 4), ("NVIDIA A100",))
 COURSE = {"numpy": "2.1", "matplotlib": "3.9", "ipykernel": "6.29"}
@@ -42,7 +44,6 @@ def finding(machine: ThisMachine, name: str) -> DoctorFinding:
 def test_a_laptop_without_a_gpu_can_run_the_course() -> None:
     machine = Told()
     report = examine(machine)
-    assert not report.lacking
     assert report.devices == ("sim",)
     assert "The course can run here. Devices: sim." in report.as_text()
     assert {f.status for f in report.findings} == {"ok", "absent"}
@@ -59,12 +60,11 @@ def test_a_machine_with_a_gpu_runs_it_on_both_devices() -> None:
 
 
 @pytest.mark.parametrize("package", ["numpy", "matplotlib", "ipykernel"])
-def test_a_needed_package_that_is_missing_stops_the_course(package: str) -> None:
-    machine = Told({name: COURSE[name] for name in COURSE if name != package})
-    report = examine(machine)
+def test_a_needed_package_that_is_missing_stops_the_course(package: str, tell: Tell) -> None:
+    report = examine(Told({name: COURSE[name] for name in COURSE if name != package}))
     assert report.lacking
     assert f"To be repaired: {package}." in report.as_text()
-    assert "pip install" in finding(machine, package).advice
+    tell(report.as_text().partition("\n")[2])  # behind Python's version
 
 
 def test_advice_fits_a_checkout_or_an_installed_package(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,7 +106,10 @@ FOUND = [
 
 
 @pytest.mark.parametrize(("machine", "name", "status", "words"), FOUND)
-def test_each_fault_has_its_cure(machine: Told, name: str, status: str, words: list[str]) -> None:
+def test_each_fault_has_its_cure(
+    machine: Told, name: str, status: str, words: list[str], tell: Tell
+) -> None:
+    tell(examine(machine).as_text().partition("\n")[2])
     found = finding(machine, name)
     assert found.status == status
     assert [word for word in words if word not in f"{found.detail} {found.advice}"] == []

@@ -1,10 +1,14 @@
 """What no page runs of the ladder: its attention, and how its recordings were made."""
 
+from collections.abc import Callable
+from dataclasses import replace
+from hashlib import sha256
+
 import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_course.ladder import attention_launch, attention_source, in_a_row, ms
+from asyncgpu_course.ladder import RUNGS, attention_launch, attention_source, in_a_row, ms, rung
 
 pytestmark = pytest.mark.rests_on("simgpu")
 
@@ -49,3 +53,10 @@ def test_the_recordings_say_how_they_were_made_and_show_what_was_measured(
     assert [span.name for span in rest] == ["cuBLAS"] * (2 if n == 256 else 1)
     for span in rungs:  # at 256, times between events have the launch in them, too
         assert span.duration == pytest.approx(1000 * ms(span.name, n), rel=0.03, abs=2)
+
+
+def test_each_rung_has_its_text_and_its_launch(tell: Callable[[str], None]) -> None:
+    for each in (*RUNGS, replace(rung("own"), text="int own;")):
+        text = f"{each.lines} lines {sha256(each.source.encode()).hexdigest()[:6]}"
+        launch = f"{each.grid(1024)} of {each.block}, {each.shared} bytes"
+        tell(f"{each.label}: {text}, {launch}, multiples of {each.side}")

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import signal
 import sys
 import threading
 import time
@@ -205,6 +206,8 @@ def test_what_no_thread_wrote_is_told_from_a_wrong_number() -> None:
         (half, ones, "no thread wrote element 4 of the output"),
         (added, ones, "element 0 was added to whatever the output held before"),
         (np.ones(3), np.array([1.0, 2.0, 3.0]), "element 1 is 1, and should be 2"),
+        (np.array([1 / 3]), np.array([2 / 3]), "element 0 is 0.333333, and should be 0.666667"),
+        (np.array([12345678]), np.array([87654321]), "0 is 12345678, and should be 87654321"),
         (np.ones(3), np.ones((1, 3)), r"shape \(3,\), and should have \(1, 3\)"),
         (None, np.ones(3), r"a NumPy array should come out, and not None"),
     ):
@@ -230,9 +233,11 @@ def test_an_endless_loop_of_python_is_interrupted(monkeypatch: pytest.MonkeyPatc
 
 def test_a_wait_for_what_never_comes_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patience, "SECONDS", 0.2)
-    lock = threading.Lock()
+    lock, before = threading.Lock(), signal.signal(signal.SIGALRM, signal.SIG_IGN)
     with pytest.raises(Rejected, match="was interrupted"), patience.not_for_ever():
         call(lambda: lock.acquire() and lock.acquire())
+    after = signal.signal(signal.SIGALRM, before), signal.getitimer(signal.ITIMER_REAL)
+    assert after == (signal.SIG_IGN, (0, 0))  # as it was before
 
 
 async def _gated() -> Any:

@@ -311,7 +311,12 @@ def _spun(
     changes, reads = t.launch.known
     if reads != known[1]:
         t.launch.naps |= spin.naps  # until time has gone by, or memory has changed
-        return t.park(spin.spot, m, at, m.bits) if spin.naps else m
+        if spin.naps:
+            return t.park(spin.spot, m, at, m.bits)
+        # It gives up by the clock: so first those go on who are on another side of a branch.
+        gone = t.waiters.bits if t.exited is None else t.waiters.bits | t.exited.bits
+        late = spin.looks and not (gone | m.bits).all()
+        return t.park(spin.spot, m, at, m.bits, turn=t.waiters.count + 1) if late else m
     if changes != known[0]:
         return m
     now, n = _counts(t, spin), len(spin.watched)

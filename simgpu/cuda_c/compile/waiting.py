@@ -51,6 +51,7 @@ class Spin:
     meets: bool = False
     naps: bool = False  # whether it sleeps between two looks, so that time goes by
     turns: bool = False  # whether its lanes let others have a turn
+    looks: bool = False  # whether it looks at memory
 
 
 @dataclass
@@ -269,8 +270,10 @@ class _Pass:
         place = head if waits else NOWHERE
         naps = waits and spins and form.Sleep in loop.kinds
         inside |= waits and (spins or _draws(loop))
-        turns = inside and not tested
-        self.parks.spins[loop] = Spin(place, spot, often, watched, patience, meets, naps, turns)
+        turns, looks = inside and not tested, waits and spins and _looks(loop.below)
+        self.parks.spins[loop] = Spin(
+            place, spot, often, watched, patience, meets, naps, turns, looks
+        )
         return inside
 
 

@@ -1,12 +1,13 @@
 """Running a kernel on NumPy arrays, in one call."""
 
 from dataclasses import asdict
-from typing import Any
+from typing import Any, get_args
 from zlib import crc32
 
 import numpy as np
 
 from simgpu.cuda_c import GlobalMemory, InterpreterLimits, LaunchResult, Program, compile_source
+from simgpu.cuda_c.compile.variables import Fact
 
 HEAD = 'extern "C" __global__ void k(float* x, int* o, int n) { int i = threadIdx.x; '
 
@@ -78,12 +79,16 @@ def check(text: str, value: Any, before: str = "") -> str:
 
 
 def made(program: Program, result: LaunchResult) -> str:
-    """What has become of a kernel, for `tell`: in two numbers, and in a checksum of its form and its counts.
+    """What has become of the kernel `k`, for `tell`: two of its counts, and a checksum of all that is known.
 
-    What a compiler makes wrong costs often something else, and computes the same. `simgpu --passes` prints
-    the form of a file.
+    That is its form as `simgpu --passes` prints it, what is found out about it, and what it costs. What a
+    compiler makes wrong often computes the same, and differs in one of these.
     """
-    counts, whole = result.counts, program.passes("k")
-    whole += repr({name: number for name, number in asdict(counts).items() if number})
-    said = f"{counts.issued} instructions, {counts.chain_latency} clocks"
-    return f"{said}, {crc32(whole.encode()):08x}"
+    kernel, counts = program.kernel("k"), result.counts
+    code = kernel.code
+    facts = [[v.origin.has(fact) for fact in get_args(Fact)] for v in code.parameters]
+    known = (code.local_bytes, code.shared_bytes, code.watches, code.follows, code.talks)
+    costs = {name: number for name, number in asdict(counts).items() if number}
+    whole = [program.passes("k"), kernel.signature, code.sites, facts, known, costs]
+    checksum = crc32(repr(whole).encode())
+    return f"{counts.issued} instructions, {counts.chain_latency} clocks, {checksum:08x}"

@@ -109,6 +109,8 @@ STATEMENTS: list[tuple[str, str, Any]] = [
     ("__device__ void half(int* p) { int b = *p / 2; int* q = &b; *p = *q; }", "int a = 4; half(&a); half(&a); o[i] = a;", 1),
     ("", "if (int k = i % 3) o[i] = k; else o[i] = -1;", lambda i: i % 3 or -1),
     ("", "if (float(i) > 3) o[i] = 1;", lambda i: i > 3),
+    ("struct Big { float a[20000]; int b; };", "sizeof(Big)", 80004),
+    ("", "int j = 0; for (; j < 7; j++); o[i] = j;", 7),
     ("", "auto u{i}; auto f = float4{1, 2, 3, 4}; o[i] = u + f.y;", lambda i: i + 2),
     ("", "int a = 1; decltype((a) + 1) b = a; b = 5; o[i] = a;", 1),
     # Functions and macros.
@@ -119,6 +121,10 @@ STATEMENTS: list[tuple[str, str, Any]] = [
     (BASES, "H d; short q = d; o[i] = q;", 9),
     ("", "int b = 3; auto f = [](int a) { auto g = [](int b) { return b + 1; }; return g(a); }; o[i] = f(4);", 5),
     ("", "int b = 3; auto f = [](int a) { decltype(b) z = a; return z; }; o[i] = f(4);", 4),
+    ("__device__ int first(int v) { return __shfl_sync(~0u, v, 0); }", "int v; if (i == 0) v = 7; o[i] = first(v);", 7),
+    ("template <class T> __device__ T f(T k, const float (*rows)[4]) { return rows[1][k]; }",
+     "const float t[2][4] = {{1}, {5, 6, 7, 8}}; o[i] = f(i % 4, t);", lambda i: 5 + i % 4),
+    ("", "o[i] = i < 16 ? __shfl_sync(~0u, i, 3) : __shfl_sync(~0u, i, 20) * 100;", lambda i: 3 if i < 16 else 2000),
     # Names by typedef, and of structs that are told by their name alone.
     (OPS + "typedef int unary(int); using other = int(int); __device__ int run(unary f, int a) { return f(a); }",
      "unary* f = i > 3 ? fa : fb; other* const g = fa; o[i] = run(f, 0) * 10 + g(0);", lambda i: 11 if i > 3 else 21),
@@ -500,16 +506,18 @@ def test_constant_and_device_variables() -> None:
 
 
 def test_kernel_templates_by_name_expression() -> None:
-    source = (
-        "template <typename T, int N = 2> __global__ void scale(T* x) { x[threadIdx.x] *= (T)N; }"
-    )
+    source = """template <typename T, int N = 2> __global__ void scale(T* x) { x[threadIdx.x] *= (T)N; }
+    __device__ int thrice(int a) { return 3 * a; }
+    template <int (*F)(int)> __global__ void each(int* x) { x[threadIdx.x] = F(x[threadIdx.x]); }"""
     program = compile_source(source)
     assert not program.kernels
-    for name, kind, by in (("scale<float, 16>", np.float32, 16), ("scale<double>", np.float64, 2)):
+    for name, kind, by in (
+        ("scale<float, 16>", np.float32, 16), ("scale<double>", np.float64, 2), ("each<thrice>", np.int32, 3),
+    ):  # fmt: skip
         x = np.arange(32, dtype=kind)
         launch(program, name, 1, 32, x)
         assert x.tolist() == [by * i for i in FIRST]
-    assert set(program.kernels) == {"scale<float, 16>", "scale<double, 2>"}
+    assert set(program.kernels) == {"scale<float, 16>", "scale<double, 2>", "each<thrice>"}
 
 
 def test_shared_memory_of_the_file() -> None:

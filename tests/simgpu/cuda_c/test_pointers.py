@@ -86,6 +86,7 @@ VALUES: list[tuple[str, Any]] = [
     ("o[i] = (uintptr_t)x % 256 + (reinterpret_cast<uintptr_t>(x + 3) & 15);", [12] * 32),
     ("unsigned long long a = (unsigned long long)(x + i); o[i] = *(float*)(a + (i < 31) * sizeof(float));", [*range(1, 32), 31]),
     ("union { float* p; unsigned long long n; } u; u.p = x; u.n += 4 * i; o[i] = *u.p;", FIRST),
+    ("float* p = (float*)o; o[i] = ((x < p) == ((uintptr_t)x < (uintptr_t)p)) + 2 * ((p <= x) == (x >= p)) + 4 * ((x < p) != (x > p));", 7),
     ("void* two[2] = {x, o}; o[i] = ((float*)two[0])[i];", FIRST),
     ("void* p = (void*)-1; o[i] = (p == (void*)-1) + 2 * (p == (void*)0x3039) + 4 * (p == nullptr);", 1),
     ("float* rows[2] = {x, x + 16}; float s = 0; for (int k = 0; k < 8; k++) s += rows[i / 16][k]; o[i] = s;", [28] * 16 + [156] * 16),

@@ -139,7 +139,7 @@ UNSUPPORTED = [
     "x[i] = __hadd_sat(x[0], x[1]) + hexp2(x[2]);", "switch (n) { case 0: { case 1: o[i] = 1; } }",
     "switch (n) { case 1 ... 3: o[i] = 1; }", "\n#define F(...) 1 __VA_OPT__(+ 1)\n",
     "x[i] = sqrtf({1.0f});", "using A = int[2]; A{1, 2};", "printf(x);", 'printf("%d", x);', "for (float v : x) o[i] = 1;", "here: o[i] = 1;",
-    "const int& r = n; const int* p = &r;", "int a[2]; int (&r)[2] = a;",
+    "const int& r = n; const int* p = &r;", "int a[2]; int (&r)[2] = a;", "int v = (int&)x[i];",
 ]  # fmt: skip
 # What a GPU has and the simulated device has not, and what a message says to take instead: docs/cuda_c.md has more.
 GROUPS = "#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;\n"
@@ -174,7 +174,7 @@ FILES_UNSUPPORTED = [
         ("__device__ int& f(bool b, int& a, int& c) { return b ? a : c; }\n", "int l = 1, k = 2; int& r = f(n > 1, l, k);"),
         ("template <class T> __device__ T f(T a) { return a; }\ntemplate <class T> __device__ T f(T a, T b) { return a; }\n",
          "int (*p)(int) = f<int>;"),
-        ("__device__ auto f(int a) { return a; }\n", "int (*p)(int) = f;"),
+        ("__device__ auto f(int a) { return a; }\n", "int (*p)(int) = f;"), ("__global__ void kernel() {}\n", "auto p = kernel;"),
         ("__device__ int f(int a) { throw 1; }\n", "int (*p)(int) = f;"),
         ("struct A { int v[2]; };\n__device__ A f() { A a = {}; return a; }\n", "o[i] = f().v[0];"),
         ("__device__ int v = 1;\nstruct S { static const int a = v; };\n", "o[i] = S::a;"),

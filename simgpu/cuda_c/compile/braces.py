@@ -68,10 +68,8 @@ def initialise(c: Context, node: Expression, ctype: types.CType) -> list[Expr]:
     if not isinstance(node, Braces):
         whole = c.expression(node)
         if whole.type != ctype:
-            c.fail(
-                node.at,
-                f"no conversion from '{types.spelled(whole.type)}' to '{types.spelled(ctype)}'",
-            )
+            source = types.spelled(whole.type)
+            c.fail(node.at, f"no conversion from '{source}' to '{types.spelled(ctype)}'")
         return spread(c, whole, ctype)
     if node.type is not None and resolve_type(c, node.type) == ctype:
         node = Braces(at=node.at, items=node.items)

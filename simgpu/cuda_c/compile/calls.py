@@ -120,9 +120,7 @@ def _call_of_type(c: Context, node: ast.CallExpr, owner: ast.TypeName) -> Expr:
     having = None if known is None else known.having(node.name)
     if having is None:
         c.fail(node.at, f"'{types.spelled(ctype)}' has no member function '{node.name}'")
-    this = (
-        hidden_object(c, typed.THIS, node.at) if node.object is None else place_of(c, node.object)
-    )
+    this = place_of(c, node.object) if node.object else hidden_object(c, typed.THIS, node.at)
     if this is not None and this.type != having.type and not c.derives(this.type, having.type):
         this = None
     return _call_in(c, node, having, this)

@@ -81,17 +81,14 @@ def specialised(
             with c.seen_from(c.file.scope):
                 pairs = zip(function.params, other.params, strict=True)
                 kinds = [(mine.type, TypeBinding(param_type(c, theirs))) for mine, theirs in pairs]
-                kinds += [
-                    (function.returns, TypeBinding(type_names.resolve_type(c, other.returns)))
-                ]
+                made = TypeBinding(type_names.resolve_type(c, other.returns))
+                kinds.append((function.returns, made))
                 fits = all(m.nested or deduced(c, m, kind, unknown, found) for m, kind in kinds)
             theirs = [found.names.get(p.name) for p in params]
         else:
             pairs = zip(params, given, strict=False)
-            theirs, fits = (
-                [type_names.template_argument(c, p.type, g, at, names) for p, g in pairs],
-                True,
-            )
+            theirs = [type_names.template_argument(c, p.type, g, at, names) for p, g in pairs]
+            fits = True
         keys = [identity(t) for t in theirs if isinstance(t, Given)]
         if fits and keys == [identity(a) for a in arguments[: len(theirs)]]:
             return other

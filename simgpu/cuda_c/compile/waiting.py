@@ -271,9 +271,8 @@ class _Pass:
         naps = waits and spins and form.Sleep in loop.kinds
         inside |= waits and (spins or _draws(loop))
         turns, looks = inside and not tested, waits and spins and _looks(loop.below)
-        self.parks.spins[loop] = Spin(
-            place, spot, often, watched, patience, meets, naps, turns, looks
-        )
+        more = naps, turns, looks
+        self.parks.spins[loop] = Spin(place, spot, often, watched, patience, meets, *more)
         return inside
 
 

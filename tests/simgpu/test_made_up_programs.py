@@ -79,14 +79,14 @@ class MadeUp:
         for gpu, log in zip(self.gpus, self.logs, strict=True):
             gpu.caller, gpu.recorder = self.caller, log  # type: ignore[misc] - else it's the class's
 
-    def launch(self, gpu: Device, mine: Any, other: Any) -> tuple[Any, ...]:
-        """A kernel, and how it is launched."""
+    def launch(self, gpu: Device, mine: Any, other: Any, stream: Stream) -> None:
+        """Some kernel."""
         name, grid, args = self.draw.choice([
             ("turns", 1, (mine, 2000)), ("wide", 9000, (mine, 300)), ("gather", 1, (mine, other)),
             ("add", 40, (mine,)), ("down", 1, (mine,)), ("wild", 1, (mine,)),
             ("until", 1, (mine, gpu.map_host(self.flag, "flag"))),
         ])  # fmt: skip
-        return gpu.get_function(SOURCE, name), (grid, 1, 1), LANES, args, 0
+        gpu.launch(gpu.get_function(SOURCE, name), (grid, 1, 1), LANES, args, 0, stream)
 
     def graph(self, gpu: Device, mine: Any, other: Any, streams: list[Stream]) -> None:
         """Two branches and a loop, as a graph, or where there are two streams, call by call."""
@@ -141,7 +141,7 @@ class MadeUp:
             lambda: setattr(self.caller, "number", draw.choice((None, len(self.said)))),
             lambda: draw.choice((host, self.flag)).fill(len(self.said)),
             *[lambda: self.talk(draw.choice(ALIKE), place, 2 if near else 1)] * 2,
-            *[lambda: gpu.launch(*self.launch(gpu, mine, other), stream)] * 5,
+            *[lambda: self.launch(gpu, mine, other, stream)] * 5,
         ]
         draw.choice(ways)()
 

@@ -25,6 +25,10 @@ LONG = agt.Kernel(
 
 
 FINITE = agt.Kernel(LONG.source.replace("i >= 0", "i < 6000"))
+LATER = """extern "C" __global__ void later(volatile int* flag, int* x) {
+    while (*flag == 0) { }
+    for (int i = 0; i < 6000; i++) x[threadIdx.x] += 1;
+}"""
 
 
 class TestInterrupts:
@@ -57,6 +61,28 @@ class TestInterrupts:
         assert agt.ones((2,)).to_host().sync_on(stream).tolist() == [1.0, 1.0]
         agt.synchronize()
         assert agt.in_flight() <= before
+
+    def test_a_kernel_that_has_waited_does_not_go_on(
+        self, sim: SimDevice, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from simgpu.cuda_c.lockstep.team import LaunchState
+
+        look, stream = LaunchState.look, sim.default_stream
+        flag, x = sim.pinned(1, np.int32), sim.malloc(128, "x", stream)
+        monkeypatch.setattr(LaunchState, "look", lambda launch: look(launch) if flag[0] else None)
+        flag[:] = 0
+        sim.memset_async(x, 0, 128, stream)
+        args, one = (sim.map_host(flag, "flag"), x), (1, 1, 1)
+        sim.launch(sim.get_function(LATER, "later"), one, (32, 1, 1), args, 0, stream)
+        sim.spend(100)
+        assert sim.machine.engine.paused
+        flag[:] = 1
+        with pytest.raises(KeyboardInterrupt):
+            sim.spend(100)
+        assert not sim.machine.engine.paused
+        with pytest.raises(agt.DeviceError, match="KeyboardInterrupt"):
+            sim.synchronize()
+        assert x.cells.data.view(np.int32)[0] < 6000
 
     def test_what_it_leaves_goes_although_nobody_waits_for_that(self, sim: SimDevice) -> None:
         def enqueued(_: agt.DeviceArray) -> agt.DeviceOp[int]:

@@ -1,5 +1,6 @@
 """simgpu by itself: its README's programs, arrays and kernels in CuPy's verbs, and no other package."""
 
+import dataclasses
 import re
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -162,6 +163,43 @@ def test_two_large_fills_share_the_memory_and_two_small_ones_run_side_by_side() 
 
     assert took(1 << 23, 2) > 1.6 * took(1 << 23, 1)
     assert took(1 << 10, 2) == pytest.approx(took(1 << 10, 1))
+
+
+SMALL = dataclasses.replace(simgpu.SPECS["t4"], sms=1)  # it has places for 1024 threads
+FLAGS = """extern "C" __global__ void until(int* flag) { while (atomicAdd(flag, 0) == 0) { } }
+extern "C" __global__ void raise_it(int* flag) { atomicAdd(flag, 1); }"""
+
+
+@pytest.mark.parametrize(("threads", "hangs"), [(512, False), (1024, True)])
+def test_a_kernel_that_fills_the_device_waits_in_vain_for_another(
+    threads: int, hangs: bool
+) -> None:
+    gpu = simgpu.Device(spec=SMALL)
+    flag, x = simgpu.Array.zeros(1, np.int32, gpu), simgpu.Array.empty(8, np.int32, gpu)
+    one, two, three = (gpu.create_stream(non_blocking=True) for _ in range(3))
+    gpu.synchronize()
+    simgpu.RawKernel(FLAGS, "until")(1, threads, (flag,), stream=one)
+    gpu.spend(30)
+    simgpu.RawKernel(FLAGS, "raise_it")(1, 1, (flag,), stream=two)
+    x.set(np.arange(8), stream=three)  # a copy needs no place
+    gpu.spend(100)
+    assert (three.done, one.done) == (True, not hangs)
+    with pytest.raises(errors.DeadlockError) if hangs else nullcontext():
+        gpu.synchronize()
+
+
+GRID = """#include <cooperative_groups.h>
+extern "C" __global__ void meet(int* x) { cooperative_groups::this_grid().sync(); x[blockIdx.x] = 1; }"""
+
+
+def test_a_cooperative_launch_has_as_many_blocks_as_the_device_holds_at_once() -> None:
+    gpu = simgpu.Device(spec=dataclasses.replace(SMALL, sms=5))
+    x = simgpu.Array.zeros(64, np.int32, gpu)
+    meet = simgpu.RawKernel(GRID, "meet", enable_cooperative_groups=True)
+    meet(20, 256, (x,))
+    assert x.get().sum() == 20
+    with pytest.raises(errors.LaunchConfigError):
+        meet(21, 256, (x,))
 
 
 def test_the_current_device_is_where_arrays_are_made() -> None:

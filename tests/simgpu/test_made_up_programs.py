@@ -33,6 +33,7 @@ KERNEL wide(int* x, int n) { if (blockIdx.x == 0) for (int k = 0; k < n; k++) x[
 KERNEL add(int* x) { atomicAdd(x, 1); }
 KERNEL wild(int* x) { x[threadIdx.x + 1] = 1; }
 KERNEL until(int* x, volatile int* flag) { while (*flag == 0) { } x[threadIdx.x] = *flag; }
+KERNEL reply(volatile int* flag, volatile int* back) { while (*flag == 0) { } *back += *flag; }
 KERNEL down(int* x) { if (threadIdx.x == 0) x[0] = max(0, min(x[0], 3) - 1); }
 """
 ALIKE = ("all_reduce", "all_gather", "reduce_scatter", "broadcast")
@@ -81,10 +82,11 @@ class MadeUp:
 
     def launch(self, gpu: Device, mine: Any, other: Any, stream: Stream) -> None:
         """Some kernel."""
+        flag = gpu.map_host(self.flag, "flag")
         name, grid, args = self.draw.choice([
             ("turns", 1, (mine, 2000)), ("wide", 9000, (mine, 300)), ("gather", 1, (mine, other)),
             ("add", 40, (mine,)), ("down", 1, (mine,)), ("wild", 1, (mine,)),
-            ("until", 1, (mine, gpu.map_host(self.flag, "flag"))),
+            ("until", 1, (mine, flag)), ("reply", 1, (flag, gpu.map_host(self.hosts[2], "back"))),
         ])  # fmt: skip
         gpu.launch(gpu.get_function(SOURCE, name), (grid, 1, 1), LANES, args, 0, stream)
 

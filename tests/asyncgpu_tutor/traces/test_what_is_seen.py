@@ -95,7 +95,7 @@ def made_up(seed: int) -> Trace:
             {"bytes": number * 1000}, {"pageable": True}, {"grid": [number, 2, 1], "block": [32, 4, 1]},
             {"fills": 0.95}, {"waited_for_room": us}, {"waits": [[0.1, 0.2 * us], [0.3 * us, us]]},
             {"named": "mine"}, {"full_name": f"{name} of a library"}, {"ranks": 2}, {"why": "prefetched"},
-            {"node": number}, {"other": True},
+            {"node": number}, {"other": True}, {"grid": ["all"], "block": "some"},
         ]  # fmt: skip
         detail = {key: value for fact in draw.sample(facts, 4) for key, value in fact.items()}
         after, where = (number, *(span.id for span in needed)), (ready, end, device, stream)
@@ -112,8 +112,9 @@ def made_up(seed: int) -> Trace:
                 name, end = f"cuda:0: call {nth}", host + nth * us
                 spans.append(Span(i, "range", name, begun, end, "", detail=sent))
     clock = ("simulated", "CUDA events", "PyTorch profiler", "Nsight Systems")[seed % 4]
+    windows = [[-2, -1], [0, host / 3], [host / 2, host]]
     about = [{}, {"foreign": True}, {"damage": ["3 records were left out"]}, {"clocks_within_us": 2.5},
-             {"windows": [[0, host / 3], [host / 2, host]], "within": "record"}][seed % 5]  # fmt: skip
+             {"windows": windows, "within": "record"}][seed % 5]  # fmt: skip
     trace = Trace(spans, clock, "simulated H200, times are modelled" if seed % 2 else "", about)
     return trace.with_lane("mine", [(0, host / 2, "half of it")]) if seed % 3 == 1 else trace
 

@@ -2,7 +2,7 @@
 
 HEADS = {
     "saxpy": "int n, float a, const float* x, float* y", "total": "int n, const float* x, float* out",
-    "relu": "int n, const float* x, float* y", "twin": "int n, const float* x, float* y", "look": "int n, float* y", "transpose": "int n, const float* a, float* b",
+    "relu": "int n, const float* x, float* y", "twin": "int n, const float* x, float* y", "look": "int n, float* y", "squares": "int n, float* y", "transpose": "int n, const float* a, float* b",
     "histogram": "int n, const int* x, int* bins", "scan": "int n, const int* x, int* y",
     "blur": "int n, const float* x, float* y", "grand": "int n, const int* x, int* part, int* count, int* out",
 }  # fmt: skip
@@ -146,6 +146,7 @@ ONE_THREAD = (
 RIGHT: list[tuple[str, ...]] = [
     ("saxpy", f"{I} if (i >= n) return; {Y}"),
     ("twin", f"{I} if (i < n) y[i] = 2 * x[i];"),
+    ("squares", f"{I} if (i < n) y[i] = i * i;"),
     ("twin", f"{I} if (i < n) {{ float v; {{ const float* __restrict__ p = x; v = p[i]; }} y[i] = 2 * v; }}"),
     ("look", f"{I} if (i < n) y[i] = table[i % 16];", "__constant__ float table[32];"),
     ("histogram", f"{I} unsigned w = __activemask(); for (int b = 0; b < 16; b++) {{ unsigned m = __ballot_sync(w, i < n && x[i] == b); if (m && threadIdx.x % 32 == __ffs(m) - 1) atomicAdd(&bins[b], __popc(m)); }}"),

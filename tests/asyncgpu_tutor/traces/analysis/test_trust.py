@@ -120,6 +120,9 @@ def test_what_two_gpus_do_at_once_is_no_overlap_of_streams() -> None:
     assert trace.metrics().overlap == 0
     assert not any("overlap" in fact for fact in trace.plot().panels[0].facts())
     first, second = (part.metrics() for _, part in trace.each(trace.devices))
+    for some, there in ((trace, "cuda:0, cuda:1"), (Trace(), "none")):
+        with pytest.raises(UsageError, match=f"'cuda:2'; there are: {there}"):
+            some.of("cuda:2")
     assert (first.device_idle, second.device_idle) == (5, 6)
     assert second.overlap == 0
     assert trace.metrics().makespan == 20

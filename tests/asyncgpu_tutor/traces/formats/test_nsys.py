@@ -44,6 +44,18 @@ def test_calls_waits_and_ranges_are_on_the_host_and_the_rest_is_left_out(file: P
     ]  # fmt: skip
 
 
+def test_a_range_that_is_pushed_is_of_a_thread_and_one_that_is_started_of_none(
+    tmp_path: Path,
+) -> None:
+    export = small()
+    export.launch("late", 9_400, 9_500, 9_600, 20)
+    export.call("cudaDeviceSynchronize_v3020", 9_700, 9_800, 21, thread=THREAD + 1)
+    export.call("cuLaunchKernel", 9_900, 9_950, 22, thread=THREAD + 1)
+    export.kernel("other", 9_960, 9_990, 13, 22)
+    ranges = [span for span in read(export, tmp_path) if span.kind == "range"]
+    assert [s.name for s in ranges if "thread" not in s.detail] == ["record"]
+
+
 def test_each_span_names_what_it_had_to_wait_for(file: Path) -> None:
     trace = Trace.from_nsys(file)
     copy, relu, matvec = trace.device_spans

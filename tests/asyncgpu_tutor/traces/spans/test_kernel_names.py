@@ -33,6 +33,7 @@ CUB_TYPE = (
         ("void at::native::(anonymous namespace)::softmax<c10::Half>(c10::Half*)", "softmax<Half>"),
         ("at::native::<unnamed>::kernel(float*)", "kernel"), ("_ZL6staticPf", "static"),
         ("void at::Tensor<float>::fill<c10::Half>(int)", "fill<Half>"), ("_Z5scaleIjLi16EEvPKT_", "scale"),
+        ("_Z5scaleIfEvPKT_", "scale<float>"), ("_ZN3abc4copyIyEEvPT_", "copy<unsigned long long>"),
         ("void at::native::scale<true>(float*)", "scale"),
         *((name, name) for name in ("cupy_tanh__float32", "_ZTV6vtable", "_ZN99too_shortE", "_Z", "")),
     ],

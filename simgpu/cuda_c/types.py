@@ -191,7 +191,7 @@ ULLONG = _scalar("unsigned long long", np.uint64, "uint", 10)
 HALF = _scalar("half", np.float16, "float", 11)
 FLOAT = _scalar("float", np.float32, "float", 12)
 DOUBLE = _scalar("double", np.float64, "float", 13)
-NULLPTR = Pointer(VOID, const=False)
+NULLPTR = Pointer(VOID)
 
 SCALARS: dict[str, Scalar] = {
     s.name: s
@@ -317,7 +317,7 @@ def spelled(ctype: CType) -> str:
 
 def promoted(scalar: Scalar) -> Scalar:
     """Integer promotion: whatever is smaller than `int` becomes `int`."""
-    return INT if scalar.rank < INT.rank else scalar
+    return max(INT, scalar, key=lambda kind: kind.rank)
 
 
 def usual_type(a: Scalar, b: Scalar) -> Scalar:

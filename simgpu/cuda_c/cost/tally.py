@@ -305,11 +305,10 @@ class Tally:
         tally.fresh_sectors += counted * len(new)
 
     def bulk(self, site: Site, nbytes: int, shared: bool) -> None:
-        """Note a bulk copy of so many bytes, which lie behind each other: a warp's requests of 16 a lane."""
-        tally, requests = self.by_site[site.index], -(-nbytes // (16 * WARP))
+        """Note a bulk copy of so many bytes: requests of 16 bytes a lane, but none of shared memory."""
         if shared:
-            tally.shared_requests += requests
             return
+        tally, requests = self.by_site[site.index], -(-nbytes // (16 * WARP))
         tally.executions += 1
         tally.global_requests += requests
         tally.global_lane_bytes += nbytes
@@ -529,7 +528,7 @@ class Tally:
             sectors = scaled(requests, tally.sectors, sampled)
             shared, looked_at = tally.shared_requests, tally.shared_sampled
             conflicts = scaled(shared, tally.shared_conflicts, looked_at)
-            # Of bulk copies, no request was looked at.
+            # If none of the warps that are sampled came here, each is taken for a wide one.
             passes = scaled(shared, tally.shared_passes, looked_at) if looked_at else 4 * shared
             total[f"global_{way}_requests"] += requests
             total[f"{way}_sectors"] += sectors
@@ -537,13 +536,13 @@ class Tally:
             total[f"{way}_lines"] += scaled(requests, tally.lines, sampled)
             total["fresh_sectors"] += scaled(requests, tally.fresh_sectors, tally.followed_warps)
             total[f"{way}_bytes"] += tally.global_lane_bytes
-            total["shared_requests"] += tally.shared_requests
+            total["shared_requests"] += shared
             total["bank_conflicts"] += conflicts
             total["shared_passes"] += passes
             total["shared_wavefronts"] += (
                 scaled(shared, tally.shared_wavefronts, looked_at) if looked_at else passes
             )
-            found = requests, sectors, tally.shared_requests, conflicts
+            found = requests, sectors, shared, conflicts
             for name, count in zip(_OF_SITES, found, strict=True) if by_line else ():
                 row = lines[site.at.line]
                 row[name] = row.get(name, 0) + count

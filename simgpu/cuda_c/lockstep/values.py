@@ -128,10 +128,7 @@ def _fused_float(a: LaneValue, b: LaneValue, c: LaneValue) -> LaneValue:
         exact *= a
     else:
         exact = np.float64(a) * np.float64(b)
-    if varies(exact):
-        exact += c
-    else:
-        exact = exact + c
+    exact += c
     if (exact.view(np.uint64) << np.uint64(35) == _MIDDLE).any():
         exact = _to_odd(np.multiply(a, b, dtype=np.float64), c)
     return exact.astype(np.float32)

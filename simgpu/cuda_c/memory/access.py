@@ -13,7 +13,14 @@ from simgpu.cuda_c.lockstep import Mask, Site, Team, varies
 from simgpu.cuda_c.lockstep.values import select_lanes
 from simgpu.cuda_c.memory.holes import Holed, merged_holes, missing_in, present
 from simgpu.cuda_c.memory.names import report_misaligned
-from simgpu.cuda_c.memory.pointers import MaskedAccess, Pointed, Ptr, one_region, region_of
+from simgpu.cuda_c.memory.pointers import (
+    MaskedAccess,
+    Pointed,
+    Ptr,
+    Region,
+    one_region,
+    region_of,
+)
 
 NULL = Ptr(None, 0, 1, 0, "nullptr")
 
@@ -48,7 +55,7 @@ def load_lanes(
     if site.volatile and team.launch.watches and team.launch.messages.active and not team.turns:
         team.launch.messages.look(team, mask.index, words_of(team, mask, ptr))
     if site.packed or (isinstance(ctype, types.Struct) and ctype.packed):
-        return _load_bytes(team, mask, ptr, ctype, site)
+        return _load_bytes(region, team, mask, ptr, ctype, site)
     if isinstance(ctype, types.Scalar):
         return region.load(MaskedAccess(team, mask, ptr, ctype, site, ctype.size, copied=copied))
     if isinstance(ctype, types.Pointer):
@@ -88,7 +95,7 @@ def store_lanes(
     if site.volatile and team.launch.messages.active:
         team.launch.messages.write(team, mask.index, words_of(team, mask, ptr))
     if site.packed or (isinstance(ctype, types.Struct) and ctype.packed):
-        _store_bytes(team, mask, ptr, ctype, value, site)
+        _store_bytes(region, team, mask, ptr, ctype, value, site)
         return
     if isinstance(ctype, types.Scalar):
         lanes: Mask | None = mask
@@ -108,9 +115,11 @@ def store_lanes(
             region.store(part, addresses.number(value[k]) if far else np.asarray(value[k])[()])
 
 
-def _load_bytes(team: Team, mask: Mask, ptr: Ptr, ctype: types.CType, site: Site) -> Any:
+def _load_bytes(
+    region: Region, team: Team, mask: Mask, ptr: Ptr, ctype: types.CType, site: Site
+) -> Any:
     """As `load_lanes`, byte by byte, since a packed struct does not align its members."""
-    region, out = ptr.region or region_of(team, mask, ptr, site), list[Any]()
+    out = list[Any]()
     for leaf, offset in types.leaves(ctype):
         raw = [
             region.load(MaskedAccess(team, mask, ptr.moved(offset + k), types.UCHAR, site, 1))
@@ -126,9 +135,8 @@ def _load_bytes(team: Team, mask: Mask, ptr: Ptr, ctype: types.CType, site: Site
 
 
 def _store_bytes(
-    team: Team, mask: Mask, ptr: Ptr, ctype: types.CType, value: Any, site: Site
+    region: Region, team: Team, mask: Mask, ptr: Ptr, ctype: types.CType, value: Any, site: Site
 ) -> None:
-    region = ptr.region or region_of(team, mask, ptr, site)
     values = value if isinstance(ctype, types.Struct) else [value]
     for (leaf, offset), new in zip(types.leaves(ctype), values, strict=True):
         number = team.launch.addresses.number(new) if isinstance(leaf, types.Pointer) else new

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.cuda_c.lockstep import Bits, Int64s, Mask, Team
+from simgpu.cuda_c.lockstep import Bits, Int64s, Mask, Team, split
 from simgpu.cuda_c.text.source import Position
 from simgpu.errors import UninitialisedReadError
 
@@ -61,23 +61,16 @@ def require(team: Team, lanes: Bits, value: Any, at: Position) -> Any:
 
 def taken_holes(value: NDArray[Any], lanes: Int64s) -> NDArray[Any]:
     """For each lane the value of another, which may lack it."""
-    out = np.asarray(value).take(lanes)
-    missing = missing_in(value)
-    if missing is None:
-        return out
-    holes = out.view(Holed)
-    holes.missing, holes.what = missing.take(lanes), value.what if type(value) is Holed else ""
-    return holes
+    out = value.take(lanes)
+    if isinstance(out, Holed) and out.missing is not None:
+        out.missing = out.missing.take(lanes)
+    return out
 
 
 def present(mask: Mask, value: Any) -> Mask | None:
     """Those lanes of `mask` that have a value."""
     missing = missing_in(value)
-    if missing is None or not (mask.bits & missing).any():
-        return mask
-    bits = mask.bits & ~missing
-    n = int(np.count_nonzero(bits))
-    return Mask(mask.layout, bits, n) if n else None
+    return mask if missing is None else split(mask, ~missing)[0]
 
 
 def merged_holes(mask: Mask, new: Any, old: Any, value: Any) -> Any:

@@ -77,10 +77,11 @@ class _HostileThread:
     ordered: tuple[View, ...] = _NOTHING  # and by those that are seq_cst, its siblings' included
 
 
-def _within(scope: int, thread: int, other: int) -> bool:
-    """Tell whether a scope of a thread holds another; -1 is the host, before the launch."""
-    # The upper bits of a thread's number are its block's: see `races`.
-    return scope > 1 or other < 0 or thread >> 10 == other >> 10
+def _strong(scope: int, number: int, write: _Write) -> bool:
+    """Tell whether an access of a thread and a write are morally strong."""
+    # The host, before the launch, is -1. The upper bits of a thread's number are its block's: see `races`.
+    near = write.thread < 0 or write.thread >> 10 == number >> 10
+    return min(scope, write.scope) > (0 if near else 1)
 
 
 class Hostile:
@@ -89,7 +90,7 @@ class Hostile:
     def __init__(self, launch: LaunchState, seed: int) -> None:
         self._launch: LaunchState = weakref.proxy(launch)  # which has this
         self.random = random.Random(seed)
-        self._left = _PATIENCE
+        self.left = _PATIENCE
         self.forget()
 
     def forget(self) -> None:
@@ -110,7 +111,7 @@ class Hostile:
 
     def fence(self, numbers: Int64s, scope: int, acquires: bool, releases: bool) -> None:
         """Threads fence, for their block (1) or the device (2). Those that do both have an order."""
-        for number in numbers.tolist() if self._left >= 0 else ():
+        for number in numbers.tolist() if self.left >= 0 else ():
             me, wide, both = self._threads[number], scope > 1, acquires and releases
             for k in range((1 + wide) * acquires):
                 own, heard = me.found[k], me.found[k + 2]
@@ -122,8 +123,8 @@ class Hostile:
             for order in orders:
                 self._see(me, order)
             for order in orders:
-                self._left -= len(self._signals)
-                _join(order, {word: me.view[word] for word in self._signals if word in me.view})
+                signals = {word: me.view[word] for word in self._signals & me.view.keys()}
+                order.update(self._newer(signals, order))
             if releases:
                 me.lent, me.released = True, (me.view, me.view if wide else me.released[1])
             if both:
@@ -154,14 +155,13 @@ class Hostile:
 
     def learn(self, numbers: Int64s, view: View) -> None:
         """Threads have waited for a phase at which this was heard."""
-        for number in numbers.tolist() if self._left >= 0 else ():
+        for number in numbers.tolist() if self.left >= 0 else ():
             self._see(self._threads[number], view)
 
     def _united(self, views: Iterable[View]) -> View:
         out: View = {}
-        for view in {id(view): view for view in views}.values() if self._left >= 0 else ():
-            self._left -= len(view)
-            _join(out, view)
+        for view in {id(view): view for view in views}.values() if self.left >= 0 else ():
+            out.update(self._newer(view, out))
         for word in self._settled & out.keys():
             del out[word]
         return out
@@ -171,7 +171,7 @@ class Hostile:
     ) -> NDArray[Any] | None:
         """Return the values that threads get from cells, or None if they are what is there."""
         out, first = None, _address(cells)
-        lanes = zip(numbers.tolist(), index.tolist(), strict=True) if self._left >= 0 else ()
+        lanes = zip(numbers.tolist(), index.tolist(), strict=True) if self.left >= 0 else ()
         for k, (number, i) in enumerate(lanes):
             word = first + i * cells.itemsize
             log = self._log(word, int(cells[i]))
@@ -190,7 +190,7 @@ class Hostile:
         """Threads have stored to cells."""
         first = self._hold(cells)
         stored = zip(numbers.tolist(), index.tolist(), before.tolist(), strict=True)
-        for number, i, old in stored if self._left >= 0 else ():
+        for number, i, old in stored if self.left >= 0 else ():
             self._write(number, first + i * cells.itemsize, old, int(cells[i]), scope)
 
     def exchanging(
@@ -210,7 +210,7 @@ class Hostile:
                 got = change(view, index[k : k + 1], *given)
                 if int(cells[i]) == seen.value:  # as if it had come so much earlier
                     cells[i] = last
-                elif seen is not log[-1] and self._strong(scope, number, log[-1]):
+                elif seen is not log[-1] and _strong(scope, number, log[-1]):
                     seen, cells[i] = log[-1], last  # a change follows the last one
                     got = change(view, index[k : k + 1], *given)
                 if used:
@@ -218,7 +218,7 @@ class Hostile:
                 if got is not None:
                     out[k] = got[0]
                 if int(cells[i]) != last:
-                    heads = seen.heads if self._strong(scope, number, seen) else {}
+                    heads = seen.heads if _strong(scope, number, seen) else {}
                     self._write(number, word, last, int(cells[i]), scope, heads)
             return out
 
@@ -227,22 +227,23 @@ class Hostile:
     # -- the model
 
     def _see(self, me: _HostileThread, view: View) -> None:
-        self._left -= len(view)
-        if any(time > me.view.get(word, 0) for word, time in view.items()):
-            self._own(me)
-            _join(me.view, view)
-
-    def _own(self, me: _HostileThread) -> None:
-        """Make a thread's view one that may be changed."""
-        if me.lent:
-            self._left -= len(me.view)
+        """A thread knows of what a view does."""
+        news = self._newer(view, me.view)
+        if news and me.lent:
+            self.left -= len(me.view)
             me.view, me.lent = dict(me.view), False
+        me.view.update(news)
+
+    def _newer(self, view: View, known: View) -> View:
+        """The part of a view that is not known."""
+        self.left -= len(view)
+        return {word: time for word, time in view.items() if time > known.get(word, 0)}
 
     def _log(self, word: int, value: int) -> list[_Write] | None:
         """The writes of a word that ends with this value; none if somebody else has written to it."""
-        self._left -= 1
+        self.left -= 1
         log = self._words.get(word)
-        if log is not None and (log[-1].value != value or self._left < 0):
+        if log is not None and (log[-1].value != value or self.left < 0):
             del self._words[word]
             return None
         return log
@@ -258,19 +259,11 @@ class Hostile:
         self._launch.changes += 1  # so that whoever waits looks once more
         return self.random.choice(old)
 
-    def _strong(self, scope: int, number: int, write: _Write) -> bool:
-        """Tell whether an access and a write are morally strong."""
-        other = write.thread
-        both = bool(scope and write.scope) and _within(scope, number, other)
-        return both and _within(write.scope, other, number)
-
     def _take(self, number: int, word: int, write: _Write, scope: int) -> None:
-        if not self._strong(scope, number, write):
+        if not _strong(scope, number, write):
             return  # a plain load promises nothing of the next one either
         me = self._threads[number]
-        if write.time > me.view.get(word, 0):
-            self._own(me)
-            me.view[word] = write.time
+        self._see(me, {word: write.time})
         for other, (near, far) in write.heads.items():
             same = other >> 10 == number >> 10
             if view := near if same else far:
@@ -283,7 +276,7 @@ class Hostile:
         log = self._words.setdefault(word, [_Write(0, old, -1, 2, {})])
         self._now += 1
         heads = dict(heads or ())
-        self._left -= 1 + len(heads)
+        self.left -= 1 + len(heads)
         if scope:
             self._signals.add(word)
         if scope and any(me.released):
@@ -291,8 +284,7 @@ class Hostile:
             heads[number] = near, far if scope > 1 else {}
         log.append(_Write(self._now, new, number, scope, heads))
         del log[:-_DEPTH]
-        self._own(me)
-        me.view[word] = self._now
+        self._see(me, {word: self._now})
 
     def _hold(self, cells: NDArray[Any]) -> int:
         """The address of a memory that is kept from now on."""
@@ -304,12 +296,6 @@ class Hostile:
 def _address(cells: NDArray[Any]) -> int:
     first: int = cells.__array_interface__["data"][0]
     return first
-
-
-def _join(into: View, more: View) -> None:
-    for word, time in more.items():
-        if time > into.get(word, 0):
-            into[word] = time
 
 
 class _Late(ByteRegion):

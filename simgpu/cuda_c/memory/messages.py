@@ -174,7 +174,6 @@ class Messages:
 
     def meet(self, teams: Iterable[Team], clock: int) -> None:
         """All blocks pass a barrier of the grid."""
-        self.active = True
         for team in teams:
             mine = _of(team)
             mine.known[:] = mine.ready[:] = Known(np.full(self._columns, clock), {})

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from simgpu import errors
-from simgpu.cuda_c import compile_source
+from simgpu.cuda_c import InterpreterLimits, compile_source
 
 from .support import body, launch
 
@@ -24,6 +24,12 @@ RIGHT = {
     "copies of 8 bytes": (
         "__shared__ float2 s[16]; if (i < 16) __pipeline_memcpy_async(s + i, x + 2 * i, 8); "
         + DONE + "__syncthreads(); x[i] = s[i / 2].y;", lambda i: i | 1),
+    "copies to larger elements": (
+        "__shared__ double s[16]; if (i < 16) __pipeline_memcpy_async((float*)s + i, x + i, 4); "
+        + DONE + "__syncthreads(); x[i] = ((float*)s)[i % 16];", lambda i: i % 16),
+    "a sum of what was copied": (
+        "__shared__ float s[32]; " + COPY + DONE + "__syncthreads(); float a = 0; for (int k = 0; k < n; k++) a += s[k]; x[i] = a;",
+        lambda i: 496),
     "a size that is known late": (
         "__shared__ float s[32]; __pipeline_memcpy_async(s + i, x + i, n / 8); " + DONE + "x[i] = s[i];", lambda i: i),
     "two groups, waited for one by one": (
@@ -61,6 +67,8 @@ RIGHT = {
 # The error, statements, and some of its words.
 WRONG = {
     "no wait": (RACE, COPY + "__pipeline_commit(); x[i] = s[i];", "its own asynchronous copy (line 2) is under way"),
+    "no wait for what is summed up": (
+        RACE, COPY + "__pipeline_commit(); float a = 0; for (int k = 0; k < n; k++) a += s[k]; x[i] = a;", "its own asynchronous copy"),
     "no commit": (RACE, COPY + "__pipeline_wait_prior(0); x[i] = s[i];", "no __pipeline_commit() has closed its group"),
     "waits for too few": (
         RACE, COPY + "__pipeline_commit(); __pipeline_wait_prior(1); x[i] = s[i];", "__pipeline_wait_prior(0) does"),
@@ -150,7 +158,7 @@ def test_blocks_keep_their_copies_apart() -> None:
         y[g] = s[63 - t];
     }}"""
     x, y = np.arange(64 * 700, dtype=np.float32), np.zeros(64 * 700, np.float32)
-    launch(compile_source(source), "k", 700, 64, x, y)
+    launch(compile_source(source), "k", 700, 64, x, y, limits=InterpreterLimits(batch_lanes=6400))
     np.testing.assert_array_equal(y.reshape(700, 64), x.reshape(700, 64)[:, ::-1])
 
 

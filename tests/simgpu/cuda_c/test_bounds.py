@@ -24,6 +24,7 @@ SOURCES = [
     ("struct S { char a[99999]; };\n__global__ void k(S s) {}", "99,999 bytes, 32,764", 2),
     ("__device__ int g[1500000000];\n" + K + "}", "6,000,000,000 bytes", 1),
     ("__device__ int g[1 << 30][1 << 30][1 << 30];\n" + K + "}", "not possible", 1),
+    (K + "__shared__ int s[12289]; s[i] = 0; }", "49,156 bytes of static shared memory, and 49,152", 1),
     ("__constant__ char a[40000], b[40000];\n" + K + "}", "80,000 bytes: at most 65,536", 1),
     ("__device__ int g[3000000] = {1};\n" + K + "o[i] = g[i]; }", "3,000,000 numbers", 1),
     ("struct S0 { int a; };\n" + STRUCTS + K + "S40 s; }", "more than 10,000 members", 15),
@@ -130,14 +131,8 @@ def test_shared_memory_that_no_block_has(shared: object) -> None:
 
 
 def test_local_memory_of_many_blocks_is_not_there_at_once() -> None:
-    o = np.zeros(32, np.int32)
-    launch(
-        K + "char q[1 << 18], r[1 << 18]; q[i] = r[i] = 1; if (blockIdx.x == 0) o[i] = q[i]; }",
-        "k",
-        40,
-        32,
-        o,
-    )
+    o, text = np.zeros(32, np.int32), "char q[1 << 18], r[1 << 18]; q[i] = r[i] = 1; "
+    launch(K + text + "if (blockIdx.x == 0) o[i] = q[i]; }", "k", 40, 32, o)
     assert o.tolist() == [1] * 32
 
 
@@ -146,9 +141,8 @@ def test_printf_keeps_as_much_as_a_gpu_and_a_file_may_have_many_kernels() -> Non
     assert len(printed) < 1 << 21
     assert "more calls of printf" in printed
     limits = InterpreterLimits(printed_lines=40)  # of all calls together
-    printed = launch(
-        K + 'printf("a\\n"); printf("b\\n"); }', "k", 1, 32, None, limits=limits
-    ).printed
+    text = K + 'printf("a\\n"); printf("b\\n"); }'
+    printed = launch(text, "k", 1, 32, None, limits=limits).printed
     assert printed.startswith("a\n" * 32 + "b\n" * 8 + "... and 24 more")
     program = compile_source("".join(f"__global__ void k{j}() {{}}\n" for j in range(500)))
     assert len(program.kernels) == 500

@@ -141,9 +141,15 @@ FOUND: list[tuple[str, dict[str, int]]] = [
         for text, rounds in [
             ("o[i] = x[i] + x[i + 1] > 0;", 1),
             ("int p = i; for (int j = 0; j < 5; j++) p = o[p]; x[i] = p;", 5),
+            # Also by way of a variable that goes through a branch, or another loop.
+            ("int p = i, q; for (int j = 0; j < 5; j++) { q = o[p]; if (q > 9) q = o[i]; p = q; } x[i] = p;", 5),
+            ("int p = i; float s = 0; for (int j = 0; j < 5; j++) { int q = o[p]; for (int k = 0; k < 2; k++) s += q * k; p = q; } x[i] = s;", 5),
             # Sixteen turns at a time, and as many as there are of few; but one, where one stores.
             ("float s = 0; for (int j = 0; j < n; j++) s += x[i + j]; o[i] = s;", 2),
             ("float s = 0; for (int j = 0; j < 5; j++) s += x[i + j]; o[i] = s;", 1),
+            # Wide ones take more registers, so fewer are under way.
+            ("float s = 0; for (int j = 0; j < n; j++) { float2 v = ((float2*)x)[i + j]; s += v.x + v.y; } o[i] = s;", 3),
+            ("float s = 0; for (int j = 0; j < n; j++) { float4 v = ((float4*)x)[i + j]; s += v.x + v.w; } o[i] = s;", 6),
             ("float s = 0; for (int j = 0; j < n; j++) { s += x[i + j]; o[i + j] = s; }", 32),
             ("float s = 0; for (int j = 0; j < n; j++) s += sqrtf(x[i + j]); o[i] = s;", 32),
             (TURNS.format("i + j"), 32),
@@ -199,6 +205,7 @@ ADDS = "float s = 0; for (int j = 0; j < {}; j++) s += x[j]; x[i + 1024] = s;"
 CASTS = "float s = 0; for (int j = 0; j < n; j++) s += (float)({}); x[i] = s;"
 # 128 turns of a product and a sum, for as long as a load takes; and a load for this turn, and for the next one.
 LONG = "for (int j = 0; j < 128; j++) { a = a * b; c = c + d; b = b * d; }"
+INNER = "for (int j = 0; j < n; j++) c += d; "
 NOW = "for (int k = 0; k < n; ++k) { a += x[k]; %s }"
 NEXT = "float v = x[0]; for (int k = 0; k < n; ++k) { a += v; v = x[k + 1]; %s }"
 MET = (
@@ -212,6 +219,8 @@ TWO = """__shared__ float two[2][8][64];
     for (int j = 0; j < 16; ++j) two[j / 8][j & 7][threadIdx.x] = a;
     for (int k = 0, now = 0; k < n; ++k, now ^= 1) for (int j = 0; j < 8; ++j) a += two[%s][j][threadIdx.x];"""
 LANES = "float s = 0; for (int k = 0; k < n; k++) for (int j = threadIdx.x % 32; j < {}; j += 32) s += x[j]; o[i] = s;"
+WORDS = "unsigned u = n + threadIdx.x, v = u * 3; unsigned long long w = u; "
+EIGHT = "float s = 0; for (int j = 0; j < 8; j++) s += x[{}]; o[i] = s;"
 FIVE = "if (n > 3) { n += 3; n ^= 5; n *= 7; n |= 6; n -= 9; }"
 # Two kernels, and by how much the first one has more of something: from, and to.
 DOWN = "volatile int* f = o; int k = 5; while (f[0] == 0 && k-- {} 0); x[i] = k;"
@@ -266,11 +275,24 @@ MORE = [
     # What is fetched for the next turn is not waited for, if a turn has enough to do.
     (lone, NOW % LONG, NEXT % LONG, "chain_load_rounds", 38, 39),
     (lone, NOW % "", NEXT % "", "chain_load_rounds", -1, 1),
+    (lone, NOW % (INNER + LONG), NEXT % (INNER + LONG), "chain_load_rounds", 38, 39),
     # All that's fetched for the next turn is under way together.
     (lone, MET % "w = x[k + 9];", MET % "", "chain_load_rounds", 0, 0),
     # Sums are in registers if all their indices are known, and in memory if not.
     (lone, TILE % "j", "", "registers", 64, 68),
     (lone, TILE % "(n + j) % 64", "", "registers", 0, 4),
+    # A rotation is one instruction, as a shift is, however it is written.
+    *((lone, f"{WORDS} u = {turned}; a += u;", f"{WORDS} u = u << 5; a += u;", "issued", more, more) for turned, more in (
+        ("u << 5 | u >> 27", 0), ("u >> 27 | u << 5", 0), ("u << 5 ^ u >> 27", 0), ("(u << 5) + (u >> 27)", 0),
+        ("u << n | u >> (32 - n)", 2), ("u << n | u >> (-n & 31)", 4),
+        ("u << 5 | u >> 26", 4), ("u << 5 | v >> 27", 4), ("u << n | u >> 5", 4), ("u << n | u >> (31 - n)", 6),
+    )),
+    # Of 64 bits it is as much as a shift, too, and by half of them none.
+    *((lone, f"{WORDS} w = {text}; a += w;", f"{WORDS} w = w << 5; a += w;", "issued", more, more) for text, more in (
+        ("w << 5 | w >> 59", 0), ("w << 32 | w >> 32", -4), ("w / 7", 0), ("w / (n + 1)", 140),
+    )),
+    # An unsigned index may wrap, so an unrolled loop computes each address.
+    (counts, EIGHT.format("i + j * 3u"), EIGHT.format("i + j * 3"), "issued", 8 * 3 * 32, 8 * 3 * 32),
     # Addresses that are known distances apart are computed once.
     (lone, TWO % "now", TWO % "0", "issued", 1, 40 * 2 * 6),
     # A division by a power of two is a product.
@@ -279,6 +301,8 @@ MORE = [
     # A division ends with a branch, and what comes next waits for it.
     (lone, "a = a / b; c = c / d;", "a = a / b; c = c * d;", "chain_latency", 50, None),
     (lone, "a = rsqrtf(a); c = rsqrtf(c);", "a = rsqrtf(a); c = c * d;", "chain_latency", 0, 9),
+    # The cosine of a number whose sine is known.
+    (lone, "a = sinf(b) + cosf(b);", "a = sinf(b);", "chain_latency", 74 + 4, 74 + 4),
     # A null pointer is known, and whoever counts down has the same turns however they ask for the end.
     (counts, "o[i] = reinterpret_cast<unsigned long long>(nullptr) + 1;", "o[i] = 0ull + 1;", "warp_instructions", 0, 0),
     (counts, DOWN.format("!="), DOWN.format(">"), "warp_instructions", 0, 0),

@@ -10,6 +10,7 @@ import pytest
 
 from simgpu import errors
 from simgpu.cuda_c import InterpreterLimits, compile_source
+from simgpu.cuda_c.memory import hostile
 from tests.simgpu.cuda_c.support import launch
 
 pytestmark = pytest.mark.rests_on("simgpu")
@@ -201,6 +202,10 @@ PATTERNS = {
         2, 1, 2, 1, [42],
         "if (b == 0) { x[1] = 1; __threadfence(); x[0] = 42; __threadfence(); atomicOr(f, 1u); x[1] = 2; } else { while (atomicAdd(f, 0u) == 0); __threadfence(); o[0] = x[0]; }",
         {}),
+    'all read, and one writes': (
+        3, 1, 1, 1, [12],
+        "atomicAdd(o, x[0] + 1); __threadfence(); atomicAdd(f, 1u); if (b == 1) { while (atomicAdd(f, 0u) < n); __threadfence(); x[0] = 9; atomicAdd(o, x[0]); }",
+        {}),
     'block counter': (
         6, 32, 1, 1, [6],
         "if (t == 0) atomicAdd(o, 1u); if (t == 1) atomicAdd(f, 1u);",
@@ -256,6 +261,8 @@ FORMS = [
     *(("cuda atomic", ("scope_device", f"scope_{scope}", "_release", f"_{order}"), scope == "system" and order != "relaxed")
       for scope in ("system", "block", "thread") for order in ("release", "seq_cst", "relaxed")),
     ("cuda atomic", ("_release", "_seq_cst"), True),
+    ("all read, and one writes", ("1); __threadfence();", "1);"), False),
+    ("all read, and one writes", ("n); __threadfence();", "n);"), False),
 ]  # fmt: skip
 
 
@@ -276,6 +283,13 @@ def test_a_broken_pattern_gives_a_wrong_value_and_again_with_its_seed(
     wrong = [seed for seed in range(20) if got[seed] != PATTERNS[name][4]]
     assert wrong
     assert left(name, wrong[0], *changes) == got[wrong[0]]
+
+
+def test_memory_gets_kind_after_some_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hostile, "_PATIENCE", 0)
+    for name, change in (("oneshot", "no release"), ("lock", "no acquire"), ("tile", "no sync")):
+        for seed in range(9):
+            assert left(name, seed, *PATTERNS[name][6][change]) == PATTERNS[name][4]
 
 
 def test_fences_have_one_order() -> None:

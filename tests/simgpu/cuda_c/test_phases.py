@@ -75,6 +75,9 @@ RIGHT = {
     "one arrives for all of its warp": (
         64, ("__shared__ barrier bar; if (i == 0) init(&bar, 2); __syncthreads(); s[i] = i; __syncwarp(); "
         "if (i % 32 == 0) auto t = bar.arrive(); bar.wait_parity(0); if (i < 32) o[i] = s[63 - i];"), lambda i: 63 - i),
+    "a barrier that two of a warp have met behind": (
+        32, "__shared__ barrier bar; if (i == 0) init(&bar, 2); if (i < 2) { __syncwarp(3); bar.arrive_and_wait(); } o[i] = i;",
+        lambda i: i),
     "one waits for all, who meet it": (
         32, BAR + OWN + "auto t = bar.arrive(); if (i == 3) bar.wait(std::move(t)); __syncthreads(); o[i] = s[31 - i];",
         lambda i: 31 - i),

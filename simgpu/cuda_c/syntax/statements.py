@@ -83,7 +83,10 @@ class StatementParser(ExpressionParser):
             if bracketed or not self.at("(", "{", "::"):
                 return self.declaration(storage, base, token)
             self.position = start  # such as Vector(1, 2).print();
-        expression = self.expression()
+        start, expression = self.position, self.expression()
+        if isinstance(expression, ast.DeclRefExpr) and self.token.kind == "name":
+            self.position = start
+            self.no_type()  # `Unknown v;`
         self.need(";", " behind this expression")
         return ast.ExpressionStatement(at=token.at, expression=expression)
 

@@ -85,7 +85,7 @@ _GPU_TYPES = {
     ),
     r"wchar_t|char(8|16|32)_t": "take char or int",
     "cluster_group": "clusters of blocks are not there; a grid_group is",
-    r"cudaGraph\w*(_t|Handle)": "a kernel that launches a graph is not supported: launch it from the host",
+    r"cudaGraph\w*(_t|Handle)": "launch graphs from the host",
     "cuda(Stream|Event|Error)_t": "device code cannot call the CUDA runtime here",
     r"cudaTex\w*_t|CUtexObject": "pass the array as a pointer, and read its elements with ordinary loads",
     "cudaSurfaceObject_t|CUsurfObject": "pass the array, and write to it",
@@ -337,7 +337,7 @@ class TypeParser(ABC):
         if words:
             result.base = self._combine(words, start)
         if not result.base:
-            self._no_type()
+            self.no_type()
         if storage & {"constexpr"}:
             result.const = True
         return storage, result
@@ -362,7 +362,8 @@ class TypeParser(ABC):
             self.advance()
             result.nested.append(self.identifier("the name of a type").text)
 
-    def _no_type(self) -> NoReturn:
+    def no_type(self) -> NoReturn:
+        """Say why the token at hand begins no type."""
         token = self.token
         self.refuse_gpu_only(token)
         if token.kind == "name" and token.text not in _KEYWORDS:

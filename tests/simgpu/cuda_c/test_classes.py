@@ -302,7 +302,7 @@ def test_a_type_of_the_hosts_and_a_name_of_a_library_concern_those_who_use_them(
     unsupported = errors.UnsupportedFeatureError
     for source, error, why in (
         (codes, errors.KernelCompileError, "unknown type name 'vector'"),
-        (tensors, unsupported, "before 't'; that may be <cute/tensor.hpp>, a library that is not"),
+        (tensors, unsupported, "'Tensor'; that may be <cute/tensor.hpp>, a library that is not"),
     ):
         o = np.zeros(1, np.int32)
         launch(source, "k", 1, 1, o)

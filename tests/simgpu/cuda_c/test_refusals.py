@@ -1,5 +1,6 @@
 """Refusals come with line, column, caret and a reason, and nothing is accepted that NVRTC refuses."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -132,10 +133,7 @@ FILES_WRONG = [
 
 # docs/cuda_c.md has more, and its test runs them.
 UNSUPPORTED = [
-    "x[i] = __fma_ru(x[i], 1.0, 2.0);", "x[i] = erfinvf(x[i]);", "o[i] = __vadd4(i, i);",
-    "float (*f)(float) = sinf; x[i] = f(1);", "long double d;", "cudaStream_t s;",
-    "x[i] = surf2Dread<float>(0, 1, 2);", "o[i] = __fns(1, 2, 3);",
-    "o[i] = __vimax3_s32(1, 2, 3);", "o[i] = __half_as_short(0);",
+    "float (*f)(float) = sinf; x[i] = f(1);", "long double d;", "x[i] = surf2Dread<float>(0, 1, 2);",
     "x[i] = __hadd_sat(x[0], x[1]) + hexp2(x[2]);", "switch (n) { case 0: { case 1: o[i] = 1; } }",
     "switch (n) { case 1 ... 3: o[i] = 1; }", "\n#define F(...) 1 __VA_OPT__(+ 1)\n",
     "x[i] = sqrtf({1.0f});", "using A = int[2]; A{1, 2};", "printf(x);", 'printf("%d", x);', "for (float v : x) o[i] = 1;", "here: o[i] = 1;",
@@ -204,6 +202,26 @@ def test_what_only_a_gpu_has_says_what_to_use(
     assert instead in first.partition(what)[2]
     assert "a GPU runs this; the simulated device does not" in first
     assert error.line == (before + HEAD).count("\n") + 1
+
+
+# Names that a GPU has, or has with a header, and names that nobody has: `told` holds what is said of each.
+CALLED = """malloc free cudaDeviceSynchronize cudaMemcpyAsync cudaStreamCreate cudaPeekAtLastError __float_to_tf32
+curand_poisson tex3D surfCubemapwrite this_cluster map_shared_rank __nv_cvt_halfraw_to_fp8 labeled_partition
+exclusive_scan_update invoke_one_broadcast __fma_rd frexp erfinv normcdfinvf j0f rnorm3d remquo sincospi cyl_bessel_i1
+__vabsdiffs2 __half_as_short __float162_x h2exp __hcmadd2 __viaddmax_s16x2 __vibmax_u32 __fns __nv_bswap32 __isShared
+__ull2double_rz cudaGraphLaunch cudaGraphKernelNodeSetParam cp_async_wait_group curand skipahead this_grid __shfl_xor
+coalesced_threads __any __pipeline_commit __mbarrier_arrive memcpy_async __float2half __half_x sqrff __syncthread nothing"""
+DECLARED = """__nv_fp8_e4m3 CUtensorMap curandStateSobol32_t curandDirectionVectors64_t wchar_t char16_t cluster_group half
+cudaGraphExec_t cudaGraphDeviceHandle cudaEvent_t cudaTextureObject_t CUtexObject CUsurfObject __half2 __nv_bfloat162
+curandStateXORWOW_t curandStatePhilox4_32_10 thread_block_tile grid_group cub::BlockScan thrust::pair cuda::latch nothing
+cuda::atomic cuda::memory_order nvstd::function cute::Tensor torch::Tensor wmma::fragment std::vector texture<int>"""
+
+
+@pytest.mark.parametrize(("names", "use"), [(CALLED, "{}(1);"), (DECLARED, "{} v;")])
+def test_each_name_that_is_not_there_says_why(names: str, use: str) -> None:
+    for name in names.split():
+        with pytest.raises(errors.KernelCompileError, match=re.escape(name.partition("<")[0])):
+            compile_source(HEAD + use.format(name) + " }").kernel("k")
 
 
 @pytest.mark.parametrize("text", WRONG)

@@ -75,7 +75,7 @@ _REFUSED = {
     r"__h(add|sub|mul|fma|cmadd|abs|max|min|isinf|isnan|b?(eq|ne|lt|le|gt|ge)u?)2?\w*": (
         "this function of halves is not supported: go by way of float"
     ),
-    r"__u?mul64hi|__funnelshift_[lr]c|__u?ll2(float|double)_r[duz]|__vi(add)?m\w+|__vibm\w+|__fns|"
+    r"__u?ll2(float|double)_r[duz]|__vi(add)?m\w+|__vibm\w+|__fns|"
     r"__(nv|builtin)_bswap\d+|__is(Global|Shared|Local|Constant)": (
         "this function for single instructions is not supported: write it with operators"
     ),

@@ -87,7 +87,7 @@ def _atomic(name: str) -> BuiltinHandler:
         kind = _address(c, node, kinds, args)
         if swaps:
             args[0].origin.note("compared")
-        c.work(1, flops=int(kind.is_float))
+        c.work(flops=int(kind.is_float and operation is np.add))
         pointer, operands = args[0].run, [convert(c, a, kind, a.at).run for a in args[1:]]
         site = c.new_site(node.at, write=True)
         site.scope = 1 if node.name.endswith("_block") else 2

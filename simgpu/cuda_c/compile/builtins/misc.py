@@ -213,7 +213,7 @@ def _static_assert(c: Context, node: CallExpr, used: bool) -> Expr:
         told = text_of(text or "")
         if told.startswith("the simulated device"):  # so a header of ours says what a GPU takes
             c.unsupported(node.at, told)
-        c.fail(node.at, f"static assertion failed: {told}")
+        c.fail(node.at, f"static assertion failed{told and ': '}{told}")
     return typed_value(c, types.VOID, lambda t, m: None, node.at)
 
 

@@ -97,12 +97,3 @@ __device__ inline unsigned __funnelshift_lc(unsigned low, unsigned high, unsigne
     return by >= 32 ? low : __funnelshift_l(low, high, by); }
 __device__ inline unsigned __funnelshift_rc(unsigned low, unsigned high, unsigned by) {
     return by >= 32 ? high : __funnelshift_r(low, high, by); }
-// The float next to a double on one side. Towards zero and away from it are neighbours in the order of the bits.
-__device__ inline float _beside(double x, int up) {
-    float near = (float)x;
-    if (isnan(x) || (double)near == x || (up ? (double)near > x : (double)near < x)) return near;
-    if (near == 0.0f) return __int_as_float(up ? 1 : 0x80000001);
-    return __int_as_float(__float_as_int(near) + ((near > 0.0f) == (up != 0) ? 1 : -1)); }
-__device__ inline float __double2float_rd(double x) { return _beside(x, 0); }
-__device__ inline float __double2float_ru(double x) { return _beside(x, 1); }
-__device__ inline float __double2float_rz(double x) { return _beside(x, x < 0.0); }

@@ -333,7 +333,8 @@ class ExpressionParser(TypeParser):
     def dimensions(self) -> list[ast.ArrayExtent]:
         """Parse the sizes in brackets behind a name; None for an empty pair."""
         dims: list[ast.ArrayExtent] = []
-        while self.accept("["):
+        while self.at("[") and not self.ahead().is_("["):  # which opens an attribute
+            self.advance()
             dims.append(None if self.at("]") else self.expression())
             self.need("]")
         return dims

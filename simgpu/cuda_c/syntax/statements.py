@@ -10,6 +10,7 @@ from typing import NoReturn
 from simgpu.cuda_c.syntax import assembly, ast
 from simgpu.cuda_c.syntax.expressions import ExpressionParser
 from simgpu.cuda_c.text.lexer import Token
+from simgpu.cuda_c.text.published import ATTRIBUTES
 
 _REFUSED = {
     "goto": "'goto' is not supported",
@@ -138,17 +139,16 @@ class StatementParser(ExpressionParser):
         if token.text == "using":
             whole = self.accept("namespace")
             name = self.token
-            if whole or not self.ahead().is_("="):
+            if whole or not self.ahead().is_("=", "[", *ATTRIBUTES):
                 if not whole and self.namespace_here():
                     self.using[name.text] = self.namespace_here()
                 elif whole:
                     self.opened.add(self.aliases.get(name.text, name.text))
-                while not self.at(";"):  # what is in a namespace is known without its name
-                    if self.advance().is_("="):
-                        self.unsupported("attributes are not supported here", name.at)
-                self.advance()
+                while not self.advance().is_(";"):
+                    pass  # what is in a namespace is known without its name
                 return ast.Block(at=token.at, body=[])
             name = self.identifier()
+            self.harmless(self.attributes())
             self.need("=")
             items = [self._alias_of(self.abstract_type(), name, [])]
         else:
@@ -179,6 +179,7 @@ class StatementParser(ExpressionParser):
             returns, target = target, ast.TypeName(at=name.at, base="")
             params = self.parameters()
             target.function = ast.FunctionType(at=name.at, returns=returns, params=params)
+        self.harmless(self.attributes())
         dims = dims or self.dimensions()
         self.harmless(self.attributes())
         self.name_type(name.text)

@@ -288,6 +288,7 @@ class TypeParser(ABC):
         words: list[str] = []
         result = TypeName(at=start.at, base="")
         while True:
+            result.layout += self.attributes(words=False)  # of `__device__ [[nodiscard]] int`
             token = self.token
             if token.kind != "name":
                 break
@@ -296,7 +297,6 @@ class TypeParser(ABC):
                 storage.add('extern "C"')
             elif token.text in _STORAGE:
                 storage.add(self.advance().text)
-                result.layout += self.attributes(words=False)  # of `__device__ [[nodiscard]] int`
             elif token.text in ("const", "volatile"):
                 self.advance()
                 setattr(result, token.text, True)

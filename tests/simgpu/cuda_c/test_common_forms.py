@@ -180,18 +180,8 @@ def test_a_sum_that_is_zero_is_negative_if_it_is_rounded_down() -> None:
 
 # ---------------------------------------------------------------------- names and files
 MATHEMATICS = [
-    "norm",
-    "pow",
-    "log",
-    "round",
-    "max",
-    "fminf",
-    "j0",
-    "rnorm3d",
-    "sincos",
-    "printf",
-    "nanf",
-]
+    "norm", "pow", "log", "round", "max", "fminf", "j0", "rnorm3d", "sincos", "printf", "nanf",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", [*MATHEMATICS, "isnan", "scale", "clock", "rotate"])

@@ -116,7 +116,22 @@ def test_members_of_a_packed_struct_are_read_and_written_wherever_they_lie() -> 
 
 
 F = "__device__ int f({}) {{ return 1; }}"
+# Where an attribute may stand and lays out nothing, in both spellings, and in one of them.
+PLACES = [
+    "typedef int T {};", "typedef int T[2] {};", "typedef int T {} [2];", "typedef struct {{ int a; }} T {};", "using T {} = int;",
+    "using T = int {};", "enum {} E {{ A }};", "enum E {{ A {} }};", "enum E {{ A {} = 2 }};", "enum E {{ A }} {};", "enum class {} E {{ A }};",
+    "auto f = [](int a {}) {{ return a; }}; f(1);", "auto f = []({} int a) {{ return a; }}; f(1);",
+    "auto f = [](int a[2] {}) {{ return 2; }}; f(o);", "auto f = [](int a {} [2]) {{ return 2; }}; f(o);",
+    *(f"struct S {{{{ {head} {{{{ return 1; }}}} }}}}; S s; s.f();" for head in (
+        "__device__ {} int f()", "__device__ int f() {}", "__device__ int f() const {}", "{} __device__ int f()")),
+]  # fmt: skip
+SPELLED = {
+    ("[[maybe_unused]]", "[[gnu::aligned(16)]]"): [*PLACES, "{};", "if (n) {} o[i] = 3;", "{} if (n) o[i] = 3;", "{} {{ o[i] = 3; }}",
+        "for (;;) {} break;", "struct S {{ {}; int a; }};"],
+    ("__attribute__((unused))", "__attribute__((aligned(16)))"): [*PLACES, "o[i] = ({} int)x[i];", "o[i] = sizeof({} int);"],
+}  # fmt: skip
 HARMLESS = [
+    *(("", f"{place.format(unused)} o[i] = 1;") for (unused, _), places in SPELLED.items() for place in places),
     ("#define HEX(a, b) a##b", "o[i] = HEX(0x, 1F) == 31;"), ("__device__ [[maybe_unused]] int f() { return 1; }", "o[i] = f();"),
     ("", "[[likely]] o[i] = 1;"), ("", "switch (n) { case 9: o[i] = 2; [[fallthrough]]; default: o[i] = 1; }"),
     ("", "__attribute__((fallthrough)); o[i] = 1;"), ("", "alignas(16) int a __attribute__((unused)) = 1; o[i] = a;"),
@@ -128,6 +143,7 @@ HARMLESS = [
     *((f"#pragma {word}", "o[i] = 1;") for word in ("unroll 4", "nounroll", "once", "nv_diag_suppress 177", "GCC unroll 2", "omp simd", "")),
 ]  # fmt: skip
 REFUSED = [
+    *(("", place.format(lays), "not supported here") for (_, lays), places in SPELLED.items() for place in places),
     *((f"struct {word} S {{ int a; }};", "S s = {1}; o[i] = s.a;", "is not supported")
       for word in ("__attribute__((weird))", "[[gnu::ms_struct]]", "__declspec(align(8))")),
     *((f"struct S {{ {word} int a; }};", "S s = {1}; o[i] = s.a;", "is not supported")
@@ -136,8 +152,8 @@ REFUSED = [
         "weird", "unrolled", "pack(3)", "pack(pop)", "pack(push, a, 4)", 'push_macro("a")', "STDC FP_CONTRACT OFF", "ms_struct on")),
     *((line, "o[i] = 1;", "is not supported") for line in ("#line 7", "#elifdef A", "#define F(a...) a")),
     *((line, "T a; o[i] = sizeof(a);", "supported") for line in (
-        "typedef int T __attribute__((aligned(16)));", "typedef float T __attribute__((vector_size(16)));", "using T [[gnu::aligned(8)]] = int;")),
-    (F.format("alignas(16) int a"), "o[i] = f(1);", "not supported here"), ("", "alignas(16) int a; o[i] = alignof(a);", "takes a type"),
+        "typedef int T __attribute__((aligned(16)));", "typedef float T __attribute__((vector_size(16)));")),
+    ("", "alignas(16) int a; o[i] = alignof(a);", "takes a type"),
     ("__device__ int __cluster_dims__(2) f() { return 1; }", "o[i] = f();", "'__cluster_dims__' is not supported"),
     ("", 'o[i] = sizeof(L"a");', "wide characters, with 'L', are"),
     ("#pragma pack(1)\nstruct S { char a; alignas(8) int b; };", "S s; o[i] = sizeof(s);", "compilers differ"),

@@ -29,7 +29,7 @@ CUPY_EXTRA_HERE := $(PY) -P asyncgpu_course/doctor.py --cupy-extra
 PIP := $(PY) -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help lab update site deck bundle venv test test-full test-lab quick lint format notebooks notebooks-build nbgrader doctor profile wheel clean
+.PHONY: help lab update site deck bundle venv test test-full test-lab note quick lint format notebooks notebooks-build nbgrader doctor profile wheel clean
 
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
@@ -104,6 +104,10 @@ test: lint
 # Also all wrong answers, the solutions, and what rests on files that did not change: see tests/full_runs.py.
 test-full: lint
 	$(PYTEST) $(NBMAKE) $(ARGS) --full tests notebooks solutions
+
+# What each page says, after a change that is meant to alter it: read the difference.
+note: $(TEST_STAMP)
+	$(PYTEST) $(NBMAKE) $(ARGS) --note tests/told.py notebooks
 
 # In the system's Chromium or Chrome, without a window. One process: there is one JupyterLab for all tests.
 test-lab: $(BROWSER_STAMP)

@@ -5,9 +5,13 @@ The rest, such as the index, the bound or the cure, is held here: ``told/`` has,
 each test, the messages of the project's errors that `pytest.raises` caught, and what the test has told the
 fixture `tell` besides. `--note` writes those of the tests that run anew. A test that isn't there yet is not
 held, and a full run adds it.
+
+In the same way each page is held to what it prints and shows, as far as that is text, on the simulated
+device: nobody's change of the model, of a check or of a picture's words alters a page unseen.
 """
 
 import json
+import os
 import re
 import sys
 from collections.abc import Generator
@@ -16,6 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from nbmake.nb_run import NotebookResult, NotebookRun
+
+from asyncgpu_tutor.run.current import resolve
 
 FOLDER = Path(__file__).with_suffix("")
 OURS = ("asyncgpu_tutor.", "asyncgpu_course.", "simgpu.")
@@ -68,10 +75,32 @@ class Told:
             return caught
 
         pytest.RaisesExc.__exit__ = watched
+        execute, said = NotebookRun.execute, self._said
+
+        def watched_page(self: NotebookRun) -> NotebookResult:
+            done = execute(self)
+            # Solutions are the same pages again.
+            if self.filename.parent.name == "notebooks":
+                said(done.nb.cells)
+            return done
+
+        NotebookRun.execute = watched_page
+
+    def _said(self, cells: list[dict[str, Any]]) -> None:
+        """Have what a page prints and shows compared, too."""
+        # Of a GPU the times are its own, and without the variable guesses aren't answered.
+        if "ASYNCGPU_TELL" not in os.environ or not resolve("auto").simulated:
+            return
+        for outs in (cell.get("outputs", ()) for cell in cells):
+            # A warning between two lines cuts what is printed, so it is put together again.
+            self.tell("".join(out["text"] for out in outs if out.get("name") == "stdout"))
+            for shown in (out.get("data", {}) for out in outs):
+                self.tell(shown.get("text/markdown") or shown.get("text/plain", ""))
 
     def tell(self, text: str) -> None:
         """Have this compared, too, in the test that runs."""
-        self.met.append(NUMBERED.sub("...", plain(text)))
+        if text:
+            self.met.append(NUMBERED.sub("...", plain(text)))
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None]:
@@ -88,6 +117,7 @@ class Told:
             item.user_properties.append((KIND, self.met))
         elif noted != self.met:
             command = f"python -m pytest --note {item.nodeid.partition('::')[0]}"
+            command = "make note" if item.path.suffix == ".ipynb" else command
             before, now = ("\n".join(texts).splitlines() for texts in (noted, self.met))
             changed = "\n".join(unified_diff(before, now, "noted", "told", lineterm=""))
             raise AssertionError(f"something else is told. If that is meant: {command}\n{changed}")

@@ -191,13 +191,16 @@ def test_a_draft_runs_as_it_is(tmp_path: Path, check: Check) -> None:
     __global__ void turn(const float4* a, float4* b, int n) {
         int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y * blockDim.y + threadIdx.y;
         if (i < n && j < n) b[i * n + j] = a[j * n + i]; }
+    template <typename T> __global__ void half(T* x, unsigned n) {
+        for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += n) x[i] /= 2; }
     """
     (tmp_path / "two.cu").write_text(kernels)
     draft = check(tmp_path / "two.cu", "--draft")
     (tmp_path / "two_spec.py").write_text(draft)
     assert '"y": Output(n, np.float32)' in draft
+    assert '\nhalf_float = KernelSpec("half<float>", half_float_arguments, ' in draft
     said = check(tmp_path / "two.cu")
-    assert said.count("all right") == 2
+    assert said.count("all right") == 3
     assert "turn: launched at n = 1, 13, 15, 16, 17, 37, 60" in said
     assert drafted(kernels.replace("__global__", "__device__"), "two.cu") == ""
 

@@ -202,6 +202,19 @@ def test_a_cooperative_launch_has_as_many_blocks_as_the_device_holds_at_once() -
         meet(21, 256, (x,))
 
 
+def test_a_host_array_that_a_kernel_sees_is_left_alone_until_it_is_done() -> None:
+    gpu, saxpy = simgpu.Device(), simgpu.RawKernel(SAXPY, "saxpy")
+    host, y = gpu.pinned(100, np.float32), simgpu.Array.zeros(100, np.float32, gpu)
+    for late in (False, True):
+        host[:] = 1
+        args = gpu.map_host(host, "x"), y.memory, 2.0, 100
+        gpu.launch(saxpy.function(gpu), (1, 1, 1), (128, 1, 1), args, 0, gpu.default_stream)
+        host[:] = 2 if late else 1
+        told = pytest.raises(errors.HostBufferError, match="'x' was changed while its kernel")
+        with told if late else nullcontext():
+            gpu.synchronize()
+
+
 def test_the_current_device_is_where_arrays_are_made() -> None:
     before = simgpu.device_in_use()
     try:

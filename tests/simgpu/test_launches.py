@@ -199,6 +199,9 @@ def test_it_stays_in_its_room_and_is_right_whatever_comes(inputs: list[int], roo
         assert y.view(np.float32)[0] == pytest.approx(2.0 * value)
     kernel.remembered.clear()
     assert kernel.remembered.used == 0
+    for one in (kernel, fresh := Kernel(room=kernel.remembered.room)):
+        one(np.uint32(N), np.float32(1.0), memory(float(inputs[-1])), memory(0.0))
+    assert kernel.remembered.used == fresh.remembered.used > 0
 
 
 @pytest.mark.parametrize(("spec", "room"), [("h200", 227), ("a100", 163), ("t4", 64)])

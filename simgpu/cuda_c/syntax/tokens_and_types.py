@@ -352,8 +352,7 @@ class TypeParser(ABC):
         if word.text == "enum":
             self.fail(f"unknown type name '{name.text}'", name.at)
         self.type_names[0][name.text] = True
-        new = StructDef(at=name.at, name=name.text, union=word.text == "union", declared=True)
-        self.declared.append(new)
+        self.declared.append(StructDef(at=name.at, name=name.text, declared=True))
 
     def _nested(self, result: TypeName, said: bool) -> None:
         """Take `::name` behind a type where it is a type again: it is known, or `typename` says so."""

@@ -166,8 +166,8 @@ def test_a_wrong_kernel_fails_with_its_cause(name: str) -> None:
     ('asm("nop;");', "inline assembly"),
     ('int a; asm("add.s32 %0, %1, %2;" : "=r"(a) : "r"(i), "r"(n));', "inline assembly"),
     ('asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile [%0];" :: "r"(i));', "inline assembly"),
-    ("cudaGraphLaunch(x, 0);", "launch it from the host"),
-    ("cudaGraphExec_t g;", "launch it from the host"),
+    ("cudaGraphLaunch(x, 0);", "from the host"),
+    ("cudaGraphExec_t g;", "from the host"),
     ("k<<<1, 1>>>(x, o, n);", "a kernel that launches kernels"),
 ])  # fmt: skip
 def test_what_only_a_gpu_runs_is_refused(text: str, why: str) -> None:

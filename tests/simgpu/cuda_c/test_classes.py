@@ -282,11 +282,12 @@ def test_one_kernel_that_only_a_gpu_runs_does_not_spoil_the_file() -> None:
     source = """__global__ void two(float* o) {} __global__ void two(int* o) {}
     __global__ void sums(float* x) { cub::BlockReduce<int, 32> f; }
     __global__ void asmk(float* x) { asm("nop;"); }
+    __global__ void image(cudaTextureObject_t t) {}
     __global__ void plain(float* x) { x[threadIdx.x] = 1; }"""
     x = np.zeros(4, np.float32)
     launch(source, "plain", 1, 4, x)
     assert x.tolist() == [1] * 4
-    for name, why in (("sums", "CUB"), ("asmk", "inline assembly")):
+    for name, why in (("sums", "CUB"), ("asmk", "inline assembly"), ("image", "ordinary loads")):
         with pytest.raises(errors.UnsupportedFeatureError, match=why):
             compile_source(source).kernel(name)
 

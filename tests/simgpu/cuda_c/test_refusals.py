@@ -54,7 +54,7 @@ WRONG = [
     "if (__syncthreads()) o[i] = 1;", "static const int a = n;", "const int c = n; int& r = c;",
     "switch (x[i]) { case 1: o[i] = 1; }", 'printf("%d", 1.0f);', 'printf("%f", n);', 'printf("%s", n);',
     "o[i] = __cvta_generic_to_shared(n);", "texture<float, 2> t;", "namespace a = ", "using namespace a", "o[i] = 'é';",
-    "o[i] = '\\x';", "x[i] = __reduce_add_sync(0xffffffff, x[i]);", "switch (n) { case 1: o[i] = 1;",
+    "o[i] = '\\x';", "x[i] = __reduce_add_sync(0xffffffff, x[i]);", "switch (n) { case 1: o[i] = 1;", "enum Unknown e;",
     "auto f = [](int a, int a) { return a; };", "enum { A, A };", "int A = 1; enum { A };",
     "if (n) { struct L { int a; }; } o[i] = sizeof(L);", "auto p = (float(*q)[2])x;",
 ]  # fmt: skip

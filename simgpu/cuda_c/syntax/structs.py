@@ -220,8 +220,6 @@ class StructParser(StatementParser):
             out.variables = self.declaration(set(), base, self.token)
             return out
         self.need(";", " behind this struct")
-        if not out.name and len(self.type_names) < 2 and out.enumerators is None:
-            self.fail("this struct has no name", out.at)
         return out
 
     def _member(self, out: ast.StructDef) -> None:

@@ -393,9 +393,9 @@ def _plain(texts: list[str]) -> list[str]:
     """A head without its attributes, which have brackets, too."""
     out: list[str] = []
     depth = 0
-    for text in texts:
-        if out and out[-1] in ATTRIBUTES and (text == "(" or depth):
-            depth += (text == "(") - (text == ")")
+    for text, after in pairwise([*texts, ""]):
+        if depth or (text == after == "[") or (text == "(" and out and out[-1] in ATTRIBUTES):
+            depth += (text in _OPEN) - (text in _CLOSE)
         else:
             out.append(text)
     return [text for text in out if text not in ATTRIBUTES]
@@ -416,9 +416,7 @@ def _is_data(head: list[str]) -> bool:
         if head[k] == "operator":
             return False
         if head[k] == "[" and not angles:
-            if head[k + 1 : k + 2] != ["["]:
-                return True  # an array
-            k += head[k:].index("]") if "]" in head[k:] else 1  # of an [[attribute]]
+            return True  # an array
         angles += len(head[k]) * ((set(head[k]) == {"<"}) - (set(head[k]) == {">"}))
         k += 1
     depth = 0

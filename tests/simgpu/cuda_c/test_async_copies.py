@@ -140,11 +140,6 @@ def test_what_a_compiler_sees_is_told_when_it_compiles(call: str, why: str) -> N
         body(f"__shared__ float s[32]; {call};", before=PIPELINE)
 
 
-def test_the_header_has_to_be_included() -> None:
-    with pytest.raises(errors.KernelCompileError, match=r"#include <cuda_pipeline.h> first"):
-        body("__pipeline_commit();")
-
-
 def test_blocks_keep_their_copies_apart() -> None:
     source = f"""{PIPELINE}
     __global__ void k(const float* x, float* y) {{

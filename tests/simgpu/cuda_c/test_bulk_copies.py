@@ -114,6 +114,9 @@ WRONG = {
         DEAD, BAR + LOAD.replace("cuda::device::barrier_arrive_tx(bar, 1, 128)", "bar.arrive()") + WAIT, "128 bytes more"),
     "an address that is not aligned": (ALIGNED, BAR + LOAD.replace("(s, x,", "(s + 1, x,") + WAIT, "multiples of 16"),
     "a size that is none": (ALIGNED, BAR + LOAD.replace("<16>(128)", "<16>(120)") + WAIT, "bulk copy of 120 bytes"),
+    "from two arrays at once": (
+        BOUNDS, BAR + "if (i < 2) cuda::device::memcpy_async_tx(s + 32 * i, i ? x : (float*)o, cuda::aligned_size_t<16>(128), bar); "
+        + WAIT, "differs in its array"),
     "beyond the source": (BOUNDS, BAR + LOAD.replace("<16>(128)", "<16>(256)") + WAIT, "reads 'x'[63]"),
     "beyond the target": (BOUNDS, BAR + LOAD.replace("(s, x,", "(s + 36, x,") + WAIT, "writes 's'[67]"),
     "the buffer is still read": (

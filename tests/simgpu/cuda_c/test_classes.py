@@ -129,6 +129,9 @@ OTHERS = [
         friend __device__ V operator*(int s, const V& v) { V r; r.a = s * v.a; r.b = s; return r; }
         __device__ inline friend int sum(V v) { int s = v.a; s += v.b; return s; }
         int c = 2; };""", "V v; v.a = i; V w = 3 * v; o[i] = sum(w) + w.c;", 3 * FIRST + 5),
+    ("""struct A { int v; __device__ A(int a) : v{a + 1} {} __device__ int f() { return v; } __device__ ~A() {} };
+        struct B : A { __device__ B(int a) : A(a) {} __device__ int f() { return 9; } };""",
+     "B b(3); B* p = &b; o[i] = b.A::f() * 10 + p->f() + p->A::f() * 100;", 449),
     # What a constructor takes is said in the words of its class.
     ("""struct E { int e; }; struct W { using T = E; int v; __device__ W(T a) : v(a.e) {} };
     __device__ int f(W w) { return w.v; }""", "E e; e.e = i; o[i] = f(e);", FIRST),
@@ -167,7 +170,7 @@ OTHERS = [
     (SPACE, "using a::S; using namespace a; S s{K}; o[i] = s.v + f() + T(1) + one;", 3 + 2 + 1 + 4),
     (SPACE + "using a::S; using a::f;", "S s{1}; o[i] = s.v + f();", 1 + 2),
     (SPACE + "struct D : a::S { S* next; };", "D d; d.v = 5; o[i] = d.v;", 5),
-    (SPACE, "a::S s{6}; o[i] = g(s) + g(&s);", 12),
+    (SPACE, "a::S s{6}; o[i] = g(s) + g(&s);", 12), (SPACE, "namespace q = a; o[i] = q::f();", 2),
     (SPACE + "__device__ int a::S::twice() { S s{K}; return s.v + v; }", "a::S s{6}; o[i] = s.twice();", 9),
     ("inline namespace v { struct S { int x; }; const int K = 1; } namespace { const int L = 2; }",
      "S s{K}; v::S t{v::K}; o[i] = s.x + t.x + L;", 4),
@@ -196,7 +199,7 @@ IN_FRONT = [
     "struct Q { int q; __device__ Q operator+(Q r) const { return Q{q + r.q}; } };",
     "template <typename W> struct Q { W w; __device__ W m(); }; template <typename W> __device__ W Q<W>::m() { return w; }",
     "template <typename W> __device__ W m(W w) { return w; }",
-    "namespace b { namespace c { const int L = 1; } }", "namespace b::c { const int L = 1; }", "namespace b = a;",
+    "namespace b { namespace c { const int L = 1; } }", "namespace b::c { const int L = 1; }", "namespace b = a; struct Q { int q; };",
     "inline namespace b { const int L = 1; }", "namespace { const int L = 1; }", 'extern "C" { __device__ int m(); }',
     "typedef a::S Q;", "using Q = a::S;", "enum Q { L = 1 };", "enum class Q : int { L = 1 };", "__constant__ a::S c;",
     "static_assert(a::K == 3);", "__device__ int m() { using namespace a; return K; }", "__device__ int m() { using a::K; return K; }",

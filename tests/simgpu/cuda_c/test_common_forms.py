@@ -93,11 +93,6 @@ def test_nvidias_compiler_takes_it(before: str, text: str) -> None:
     assert refusal(source, b"--std=c++17", b"--device-as-default-execution-space") is None
 
 
-def test_halves_have_logarithms_and_powers() -> None:
-    halves = "__half a = 8, b = 1, c = 2; o[i] = (int)hlog2(a) + (int)hexp10(b) + (int)hexp2(c) + (int)hlog10(b);"
-    check(halves, 17, "#include <cuda_fp16.h>")
-
-
 def test_members_are_unset_where_nobody_asked_for_a_value() -> None:
     with pytest.raises(errors.UninitialisedReadError, match="'t'"):
         body("S t; o[i] = t.v;", before=NEW)

@@ -136,6 +136,7 @@ HARMLESS = [
     ("", "[[likely]] o[i] = 1;"), ("", "switch (n) { case 9: o[i] = 2; [[fallthrough]]; default: o[i] = 1; }"),
     ("", "__attribute__((fallthrough)); o[i] = 1;"), ("", "alignas(16) int a __attribute__((unused)) = 1; o[i] = a;"),
     ("__device__ __attribute__((noinline, gnu_inline)) int f() { return 1; }", "o[i] = f();"),
+    ('struct [[deprecated("old (2)")]] S { int a; };', "S s = {1}; o[i] = s.a;"), ("", "__attribute__((unused)) int a = 1; o[i] = a;"),
     ("[[nodiscard]] __device__ int f() __attribute__((__pure__)); " + F.format(""), "o[i] = f();"),
     (F.format("[[maybe_unused]] int a, int b __attribute__((unused))"), "o[i] = f(1, 2);"),
     ("__global__ void __launch_bounds__(32) other() {}", "o[i] = 1;"), ("enum class [[deprecated]] E { a = 1 };", "o[i] = (int)E::a;"),

@@ -55,6 +55,7 @@ WRONG = [
     "switch (x[i]) { case 1: o[i] = 1; }", 'printf("%d", 1.0f);', 'printf("%f", n);', 'printf("%s", n);',
     "o[i] = __cvta_generic_to_shared(n);", "texture<float, 2> t;", "namespace a = ", "using namespace a", "o[i] = 'é';",
     "o[i] = '\\x';", "x[i] = __reduce_add_sync(0xffffffff, x[i]);", "switch (n) { case 1: o[i] = 1;", "enum Unknown e;",
+    "o[i] = sizeof(int (* const q)[2]);", 'asm volatile("cp.async.wait_group %0;");',
     "auto f = [](int a, int a) { return a; };", "enum { A, A };", "int A = 1; enum { A };",
     "if (n) { struct L { int a; }; } o[i] = sizeof(L);", "auto p = (float(*q)[2])x;",
 ]  # fmt: skip
@@ -127,7 +128,7 @@ FILES_WRONG = [
         ("#if\n#endif\n", ""), ("#if 1.5\n#endif\n", ""), ("#if 1 / 0\n#endif\n", ""),
         ("#define F(a) a\n", "o[i] = F(1;"), ("#define F(a) a\n__device__ int f() { return F(1;", ""),
         ("struct B { using Q = int; };\ntemplate <class T> struct D : T { __device__ int f() { return Q; } };\n",
-         "D<B> d; o[i] = d.f();"),
+         "D<B> d; o[i] = d.f();"), ("#define F(a\n", ""),
     ]),
 ]  # fmt: skip
 
@@ -138,6 +139,7 @@ UNSUPPORTED = [
     "switch (n) { case 1 ... 3: o[i] = 1; }", "\n#define F(...) 1 __VA_OPT__(+ 1)\n",
     "x[i] = sqrtf({1.0f});", "using A = int[2]; A{1, 2};", "printf(x);", 'printf("%d", x);', "for (float v : x) o[i] = 1;", "here: o[i] = 1;",
     "const int& r = n; const int* p = &r;", "int a[2]; int (&r)[2] = a;", "int v = (int&)x[i];",
+    "float2 v = (float2){1, 2};", "int&& r = 1;", "o[i] = max(i...);",
 ]  # fmt: skip
 # What a GPU has and the simulated device has not, and what a message says to take instead: docs/cuda_c.md has more.
 GROUPS = "#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;\n"
@@ -185,6 +187,9 @@ FILES_UNSUPPORTED = [
         ("struct S { int a; __device__ ~S() { a = 1; } };\n", "S s;"),
         ("struct S { int a; __device__ S(const S& s) { a = s.a + 1; } };\n", "S s = *(S*)x;"),
         ("struct S { int a, b; __device__ S(const S& s) : a(s.b), b(s.a) {} };\n", "S s = *(S*)x;"), ("#if 1 ? 1 : 0\n#endif\n", ""),
+        ("struct A { int a; }; struct C { int c; }; struct B : A, C { };\n", "B b;"),
+        ("struct S { int a; __device__ virtual int f() { return 1; } };\n", "S s;"),
+        ("__device__ int f(int a, ...) { return a; }\n", "o[i] = f(1);"),
         (GROUPS + "__device__ int f(int a) { cg::this_grid().sync(); return a; } __device__ int g(int a) { return 2 * a; }\n",
          "int (*p)(int) = n > 3 ? f : g; o[i] = p(i);"),
     ]),
@@ -353,7 +358,8 @@ def test_heads_of_kernels_that_do_not_compile() -> None:
 
 @pytest.mark.parametrize(
     ("name", "why"),
-    [("t", "is a template of T, N"), ("t<int, 4, 5>", "has 2 .*, 3 given"), ("missing", "its kernels: go, t")],
+    [("t", "is a template of T, N"), ("t<int, 4, 5>", "has 2 .*, 3 given"), ("missing", "its kernels: go, t"),
+     ("t<int, [] {}>", "expected an expression")],
 )  # fmt: skip
 def test_names_that_no_kernel_has(name: str, why: str) -> None:
     with pytest.raises(errors.KernelCompileError, match=why):

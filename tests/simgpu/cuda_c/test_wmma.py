@@ -190,8 +190,3 @@ def test_a_wrong_kernel_fails_with_its_cause(name: str) -> None:
 def test_what_tensor_cores_do_not_take_is_refused(text: str, why: str) -> None:
     with pytest.raises(errors.KernelCompileError, match=why):
         run(text)
-
-
-def test_the_header_has_to_be_included() -> None:
-    with pytest.raises(errors.KernelCompileError, match=r"#include <mma.h> first"):
-        compile_source("__global__ void k() { nvcuda::wmma::fragment<int> f; }").kernel("k")

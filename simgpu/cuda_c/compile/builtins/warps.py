@@ -193,12 +193,12 @@ def _unread(offered: Expr) -> Expr:
     if not isinstance(place, RegisterPlace) or place.before or not place.variable.unset:
         return offered
     variable, first, count = place.variable, place.first, place.count
-    if isinstance(ctype, Struct) and count is not None:
-        return offered
 
     def evaluate(t: Team, m: Mask) -> Any:
         whole = with_holes(t, m, variable)
-        return whole if count is None else whole[first]
+        if count is None:
+            return whole
+        return whole[first : first + count] if isinstance(ctype, Struct) else whole[first]
 
     return replace(offered, run=evaluate)
 

@@ -362,7 +362,6 @@ class TypeParser(ABC):
             result.nested.append(self.identifier("the name of a type").text)
 
     def no_type(self) -> NoReturn:
-        """Say why the token at hand begins no type."""
         token = self.token
         self.refuse_gpu_only(token)
         if token.kind == "name" and token.text not in _KEYWORDS:

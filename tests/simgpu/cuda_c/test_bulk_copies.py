@@ -33,6 +33,8 @@ STORE = (
 WRITTEN = STORE.replace(
     "cde::cp_async_bulk_wait_group_read<0>()", "ptx::cp_async_bulk_wait_group(ptx::n32_t<0>())"
 )
+READ = "cde::cp_async_bulk_wait_group_read<0>(); "
+AGAIN = BAR + "s[i] = 1; " + FENCE + STORE + LOAD.replace("s, x", "s, (float*)o") + WAIT
 READ_BACK = WRITTEN + "__syncthreads(); o[i] = x[31 - i];"
 WORD = '__shared__ __align__(128) float s[64]; __shared__ unsigned long long b; if (i == 0) asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(window(&b)), "r"(1)); __syncthreads(); '
 COPY = r'asm volatile("cp.async.cg.shared.global [%0], [%1], %2;\n" :: "r"(window(s + 4 * i)), "l"(x + 4 * (i % 8)), "n"(16)); '
@@ -66,6 +68,7 @@ RIGHT = {
     "a bulk store": (32, OUT + FENCE + READ_BACK, lambda i: 32 - i),
     "a buffer that is written again once it was read": (
         32, OUT + FENCE + STORE + "__syncthreads(); s[i] = 7; __syncthreads(); o[i] = s[31 - i];", lambda i: 7),
+    "a buffer that is copied to once it was read": (32, AGAIN + "o[i] = s[31 - i];", lambda i: 0),
     "the names of cuda::ptx": (
         32, BAR + "if (i == 0) { ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, s, x, 128, "
         "cuda::device::barrier_native_handle(bar)); t = cuda::device::barrier_arrive_tx(bar, 1, 128); } else t = bar.arrive(); "
@@ -131,6 +134,7 @@ WRONG = {
         RACE, OUT + FENCE + STORE.replace("cde::cp_async_bulk_commit_group();", ""), "no cp_async_bulk_commit_group()"),
     "the buffer of a store is written": (
         RACE, OUT + FENCE + STORE.replace("cde::cp_async_bulk_wait", "s[5] = 0; cde::cp_async_bulk_wait"), "writes 's'[5]"),
+    "the buffer of a store is copied to": (RACE, AGAIN.replace(READ, ""), "starts another asynchronous copy to 's'[0]"),
     "the buffer of a store is written by another": (RACE, OUT + FENCE + STORE + "s[i] = 0;", "writes 's'[1]"),
     "reads what a store writes": (RACE, OUT + FENCE + STORE + "__syncthreads(); o[i] = x[i];", "cp_async_bulk_wait_group(0) does"),
     "cp.async, without a wait": (RACE, WORD + "if (i < 8) { " + COPY + "o[i] = s[4 * i]; }", "its own asynchronous copy"),

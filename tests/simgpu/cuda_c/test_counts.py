@@ -130,6 +130,8 @@ FOUND: list[tuple[str, dict[str, int]]] = [
             ("int j = i; float a = x[j]; j++; o[i] = a + x[j] > 0;", 2),
             ("float a = 0; for (int j = 0; j < 3; j++) a += x[i]; o[i] = a > 0;", 3),
             ("volatile float* y = x; o[i] = y[i] * y[i] > 0;", 2),
+            ("float a = x[i]; if (i < 512) o[i] = 1; else o[i] = a + x[i] > 0;", 1),
+            ("float a = x[i]; if (i < 512) a = sqrtf(a); o[i] = a + x[i] > 0;", 2),
         ]
     ),
     # Bytes are needed once.
@@ -153,6 +155,8 @@ FOUND: list[tuple[str, dict[str, int]]] = [
             ("float s = 0; for (int j = 0; j < n; j++) { s += x[i + j]; o[i + j] = s; }", 32),
             ("float s = 0; for (int j = 0; j < n; j++) s += sqrtf(x[i + j]); o[i] = s;", 32),
             (TURNS.format("i + j"), 32),
+            # Within another loop addresses take registers, too.
+            ("float s = 0; for (int k = 0; k < n; k++) for (int j = 0; j < n; j++) s += x[i + j]; o[i] = s;", 85),
             ("x[i] = x[2048 + o[i]];", 2),
             ("x[i] = x[i] > 1 ? x[i + 1024] : x[i + 2048];", 2),
             # What was loaded before a barrier has come by then, and isn't waited for again.

@@ -160,6 +160,7 @@ def test_mistakes(
         WORDS + "o[i] = p[2 * i] + p[2 * i + 1];",
         TURNS + "int j = y % 2 ? i : 31 - i; s[j] = y + i; __syncwarp(); o[i] += s[i]; __syncwarp(); }",
         TURNS + "s[i / 2] = 1; __syncwarp(); o[i] += s[0]; __syncwarp(); }",
+        "__shared__ volatile int v; v = 0; __syncthreads(); if (i == 0) v = 5; else { while (v == 0); o[i] = v; }",
     ],
 )  # fmt: skip
 def test_no_false_alarm(text: str) -> None:
@@ -289,6 +290,8 @@ FLOATS, WHOLE = np.zeros(64, np.float32), np.zeros(64, np.int32)
         ("if (blockIdx.x) atomicAdd(o, 1); else if (i == 0) o[1] = o[0];", "only one of the two is atomic"),
         ("if (i % 32 == 0) o[0] = o[0] + 1;", "make both atomic"),
         ("if (i < 32) o[i] = 1; else o[i - 32] = 2;", "a place of its own"),
+        ("if (i < 32) o[i] = *(volatile int*)(o + 64); else atomicAdd_block(o + 64, 1);", "does not reach another"),
+        ("if (blockIdx.x) atomicAdd_block(o, 1); else o[i + 1] = *(volatile int*)o;", "does not reach another"),
         ("__shared__ int s; while (atomicAdd(o + 199, 0)); if (i == 0) { s = 1; __syncthreads(); } o[i] = s;",
          "at a barrier to which"),
     ],
@@ -306,6 +309,11 @@ def test_the_last_block_looks_without_a_fence(lanes: int) -> None:
     old = replace(case, kernel="reduce_last_block")
     with pytest.raises(errors.RaceError, match=r"no __threadfence\(\) between its look"):
         launch_case(old, arguments(case), source("reduction"), limits)
+
+
+def test_a_volatile_read_and_an_atomic_of_the_device_do_not_race() -> None:
+    text = "if (blockIdx.x) o[i + 1] = *(volatile int*)o; else atomicAdd(o, 1); }"
+    launch(HEAD + text, "k", 2, 32, FLOATS, np.zeros(33, np.int32), 1)
 
 
 def test_blocks_may_come_to_barriers_differently_often() -> None:

@@ -137,6 +137,15 @@ PATTERNS = {
             'no acquire': ('- 1; __threadfence(); }', '- 1; }'),
             'behind': ('b + 1; __threadfence(); __syncthreads(); if (t == 0) { last = atomicAdd(f, 1u) == gridDim.x - 1; __threadfence(); }', 'b + 1; __syncthreads(); if (t == 0) { last = atomicAdd(f, 1u) == gridDim.x - 1; __threadfence(); }')},
     ),
+    'one for its warp': (
+        2, 64, 64, 1, [496],
+        "if (b == 0 && t < 32) { x[t] = t; __syncwarp(); if (t == 0) { __threadfence(); atomicExch(f, 1u); } } if (b == 1 && t == 0) { while (atomicAdd(f, 0u) == 0); __threadfence(); for (int k = 0; k < 32; k++) o[0] += x[k]; }",
+        {
+            'no sync': ('__syncwarp();', ''),
+            'no release': ('{ __threadfence(); atomicExch', '{ atomicExch'),
+            'no acquire': ('== 0); __threadfence();', '== 0);'),
+            'behind': ('__syncwarp(); if (t == 0) { __threadfence(); atomicExch(f, 1u); }', 'if (t == 0) { __threadfence(); atomicExch(f, 1u); } __syncwarp();')},
+    ),
     'meet': (
         3, 32, 96, 2, [603] * 32 + [606] * 32 + [600] * 32,
         "for (int r = 1; r < 4; r++) { x[b * 32 + t] = 100 * r + b; "
@@ -261,6 +270,10 @@ FORMS = [
     *(("cuda atomic", ("scope_device", f"scope_{scope}", "_release", f"_{order}"), scope == "system" and order != "relaxed")
       for scope in ("system", "block", "thread") for order in ("release", "seq_cst", "relaxed")),
     ("cuda atomic", ("_release", "_seq_cst"), True),
+    # Of a warp that has met, one fences and another sets the flag; or each fences for itself.
+    *(("one for its warp", ("__syncwarp(); if (t == 0) { __threadfence(); ", f"{fences} if (t == 0) {{ "), right) for fences, right in (
+        ("__syncwarp(); if (t == 1) __threadfence(); __syncwarp();", True), ("__threadfence(); __syncwarp();", True),
+        ("__syncwarp(); if (t == 1) __threadfence();", False), ("__threadfence_block(); __syncwarp();", False))),
     ("all read, and one writes", ("1); __threadfence();", "1);"), False),
     ("all read, and one writes", ("n); __threadfence();", "n);"), False),
 ]  # fmt: skip

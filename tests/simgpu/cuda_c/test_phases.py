@@ -37,6 +37,11 @@ BROUGHT = (
     "full[k % 2].wait_parity(k / 2 % 2); a += s[32 * (k % 2) + 63 - i]; auto t = empty[k % 2].arrive(); } "
     "o[i - 32] = a; }"
 )
+TOLD = (
+    "__shared__ barrier bar; __shared__ int flag; if (i == 0) flag = 0; __syncthreads(); "
+    "if (i == 0) { init(&bar, 2); __threadfence_block(); atomicExch(&flag, 1); auto t = bar.arrive(); } "
+    "if (i == 32) { while (atomicAdd(&flag, 0) == 0); __threadfence_block(); bar.arrive_and_wait(); } if (i < 32) o[i] = i;"
+)
 STATE = "__shared__ cuda::pipeline_shared_state<cuda::thread_scope_block, 2> state; auto g = cg::this_thread_block(); "
 STAGES = (
     STATE
@@ -78,6 +83,7 @@ RIGHT = {
     "a barrier that two of a warp have met behind": (
         32, "__shared__ barrier bar; if (i == 0) init(&bar, 2); if (i < 2) { __syncwarp(3); bar.arrive_and_wait(); } o[i] = i;",
         lambda i: i),
+    "a flag that tells of a barrier": (64, TOLD, lambda i: i),
     "one waits for all, who meet it": (
         32, BAR + OWN + "auto t = bar.arrive(); if (i == 3) bar.wait(std::move(t)); __syncthreads(); o[i] = s[31 - i];",
         lambda i: 31 - i),
@@ -154,6 +160,8 @@ WRONG = {
         "else auto t = bar.arrive();", "'bar'"),
     "no barrier between init and another warp": (
         RACE, 64, BROUGHT.replace("__syncthreads(); ", ""), "of which thread (0, 0, 0) calls init()"),
+    "no fence between init and a flag": (
+        RACE, 64, TOLD.replace("2); __threadfence_block();", "2);"), "of which thread (0, 0, 0) calls init()"),
     "some other word": (
         BARRIER, 32, "__shared__ unsigned long long b; if (i == 0) b = 0; __syncthreads(); auto t = __mbarrier_arrive(&b);",
         "nobody has called init()"),

@@ -14,7 +14,7 @@ import pytest
 import trio
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.devices.event_loop import loop_ways
+from asyncgpu_tutor.devices.event_loop import loop_ways, running_loop
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.devices.simulated import SimDevice
 from asyncgpu_tutor.errors import OutOfBoundsError
@@ -53,6 +53,14 @@ async def test_the_clock_moves_in_each(sim: SimDevice, loop: str) -> None:
     await together(agt.sleep(5e6), agt.sleep(2e6))
     assert 5e6 <= sim.now() - start < 5.01e6
     assert time.monotonic() - real < 4
+
+
+@any_loop
+async def test_who_was_released_before_the_wait_does_not_wait() -> None:
+    waiter = running_loop().create_future()
+    waiter.set_result(None)
+    assert waiter.done()
+    await waiter
 
 
 def test_an_await_takes_about_as_many_calls_in_each(sim: SimDevice) -> None:

@@ -393,6 +393,7 @@ OWNED = [
     (END, "gives back a packet that the host has"), (WAIT + END + "ONE READ", "reads"),
     (WAIT + END + END, "gives back a packet that"),
     (WAIT + END + "ONE hostcall_leave(host, p);", "leaves a packet that was given back before"),
+    ("ONE hostcall_leave(host, -1);", "leaves packet -1, which is none"),
     (WAIT + MEET + "READ " + END, r"which thread \(31, 0, 0\) reads"),
     (WAIT + MEET + "READ " + MEET + END, ""),
 ]  # fmt: skip
@@ -402,7 +403,7 @@ OWNED = [
 async def test_a_packet_has_one_owner(sim: Device, steps: str, told: str) -> None:
     async with agt.hostcalls({16: lambda call: call.a}, packets=1) as host:
         op = agt.Kernel(STEPS % steps)(*host.arrays, agt.zeros(64, np.uint64), grid=2, block=32)
-        with pytest.raises(errors.RaceError, match=told) if told else nullcontext():
+        with pytest.raises(errors.KernelFault, match=told) if told else nullcontext():
             await host.run(op)
 
 

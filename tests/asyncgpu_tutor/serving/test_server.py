@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -139,9 +140,14 @@ async def test_memory_does_not_grow(sim: SimDevice) -> None:
 def test_a_map_that_was_left_keeps_no_lane_from_the_next_loop(device: Device) -> None:
     server = agt.Server(pipeline, N, lanes=3)
 
+    def source() -> Iterator[Any]:
+        for number in range(10):
+            agt.work(200.0)  # so several are under way
+            yield request(number)
+
     async def leave() -> None:
         async with server:
-            async for _ in server.map(request(n) for n in range(10)):
+            async for _ in server.map(source()):
                 break
 
     async def all_lanes() -> list[float]:
@@ -150,6 +156,7 @@ def test_a_map_that_was_left_keeps_no_lane_from_the_next_loop(device: Device) ->
 
     for _ in range(2):
         asyncio.run(leave())
+        assert len(server._free) == 3
         assert asyncio.run(all_lanes()) == [2, 4, 6]
 
 

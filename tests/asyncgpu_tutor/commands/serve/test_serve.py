@@ -520,7 +520,7 @@ async def test_it_tells_how_it_is(sim: Device, tell: Callable[[str], None]) -> N
     async with served() as here:
         status, told = await ask(here.port, "/health")
         assert status == 200
-        tell(str(told))
+        tell(f"{told} {await ask(here.port, '/v1/models')}")
         await ask(here.port, TEXT, question(LONG, 2))
         await ask(here.port, TEXT, question(LONG, 0))
         told = await numbers(here)

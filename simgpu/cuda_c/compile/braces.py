@@ -132,8 +132,7 @@ def _parts(ctype: types.CType) -> list[types.CType]:
     """The types of what a list gives values to: elements, or members; of a union, the first."""
     if isinstance(ctype, types.ArrayType):
         return [ctype.element] * ctype.length
-    if not isinstance(ctype, types.Struct):
-        return []
+    assert isinstance(ctype, types.Struct)  # as `_is_whole` says of all else
     return [field.type for field in (ctype.fields[:1] if ctype.union else ctype.fields)]
 
 
@@ -153,6 +152,8 @@ def declared_type(
     c: Context, item: Declarator, element: types.CType, const: bool = False
 ) -> types.CType:
     """The type of a name with what stands behind it; a size that is missing is that of its list."""
+    if isinstance(element, types.Void):
+        c.fail(item.at, f"'{item.name}' cannot be void")
     if None in item.dims[1:]:
         c.fail(item.at, f"only the first size of '{item.name}' can be left out")
     if item.dims[:1] != [None]:

@@ -56,8 +56,6 @@ def lower(
     c: Context, function: FunctionDecl, scope: Scope, shared: list[tuple[Declarator, set[str]]]
 ) -> Form:
     """Write the form of a kernel, whose template `scope` knows; `shared` are variables of the file."""
-    if function.refusal is not None:
-        raise function.refusal
     entry = [
         shared_variable(c, item, resolve_type(c, item.type), storage, item.type.itself("volatile"))
         for item, storage in shared

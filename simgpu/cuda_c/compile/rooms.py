@@ -95,7 +95,8 @@ def bind_reference(
     if const and isinstance(target.type, types.ArrayType) and _bare(target.type) == _bare(ctype):
         target = replace(target, type=ctype)
     if place is None or target.type != ctype:
-        if const and isinstance(target.type, (types.Scalar, types.Struct)):
+        value = isinstance(target.type, types.Scalar | types.Struct)
+        if const and (value or isinstance(ctype, types.Pointer)):  # a copy, which nobody can change
             new = convert(c, use_storage(c, target), ctype, at)
             variable = own_variable(c, name, ctype, c.lives_in_memory(ctype), at, const=True)
             first_value(c, variable, new)

@@ -65,11 +65,10 @@ class KernelSignature:
         return f"{self.name}() takes {count} arguments ({names}), and got {len(args)}"
 
 
-def variable_of(name: str, ctype: CType, constant: bool) -> GlobalVariable | None:
-    """Describe a variable for the host; None if NumPy does not have its type."""
+def variable_of(name: str, ctype: CType, constant: bool) -> GlobalVariable:
+    """Describe a variable for the host."""
     element, shape = _components(ctype)
-    dtype = record_dtype(element)
-    return None if dtype is None else GlobalVariable(name, spelled(ctype), dtype, shape, constant)
+    return GlobalVariable(name, spelled(ctype), record_dtype(element), shape, constant)
 
 
 def _components(ctype: CType) -> tuple[CType, tuple[int, ...]]:
@@ -83,24 +82,20 @@ def _components(ctype: CType) -> tuple[CType, tuple[int, ...]]:
     return ctype, shape
 
 
-def record_dtype(ctype: CType) -> np.dtype[Any] | None:
+def record_dtype(ctype: CType) -> np.dtype[Any]:
     """NumPy's type for a number, an array or a struct, byte for byte; pointers are numbers of 8 bytes."""
     if isinstance(ctype, Scalar):
         return ctype.dtype
     if isinstance(ctype, Pointer):
         return np.dtype(np.uint64)  # an address
     if isinstance(ctype, ArrayType):
-        inner = record_dtype(ctype.element)
-        return None if inner is None else np.dtype((inner, (ctype.length,)))
-    if not isinstance(ctype, Struct):
-        return None
+        return np.dtype((record_dtype(ctype.element), (ctype.length,)))
+    assert isinstance(ctype, Struct)  # nothing that is stored is void
     formats = [record_dtype(field.type) for field in ctype.fields]
-    if any(form is None for form in formats):
-        return None
     names = [field.name or f"unnamed{k}" for k, field in enumerate(ctype.fields)]
     offsets = [field.offset for field in ctype.fields]
     return np.dtype(
-        {"names": names, "formats": formats, "offsets": offsets, "itemsize": ctype.size}  # pyright: ignore[reportArgumentType] - None is out by now
+        {"names": names, "formats": formats, "offsets": offsets, "itemsize": ctype.size}
     )
 
 

@@ -225,6 +225,8 @@ class StructLayout:
         """Give a member the next place; `said` is what its declaration says of the type."""
         if name and any(f.name == name for f in self.fields):
             self._c.fail(at, f"'{name}' is declared twice in this struct")
+        if isinstance(types.element_of(ctype), types.Void):
+            self._c.fail(at, f"'{name}' cannot be void")
         if isinstance(ctype, types.Struct) and not ctype.size:
             text = f"'{types.spelled(ctype)}' is not complete here; a pointer to it can be a member"
             self._c.fail(at, text)
@@ -256,11 +258,12 @@ def define_struct(c: Context, node: ast.StructDef, out: types.Struct | None = No
         inside.names[node.name] = TypeBinding(out)
     base = None
     if node.base is not None:
-        base = c.class_of(resolve_type(c, node.base))
+        given = resolve_type(c, node.base)
+        base = c.class_of(given)
         if base is None:
-            name = node.base.base
-            text = f"'{name}' is no struct of this file: nothing can be derived from it"
-            c.fail(node.base.at, text)
+            text = f"'{types.spelled(given)}' is no struct of this file: nothing can be derived from it"
+            refuse = c.unsupported if isinstance(given, types.Struct) else c.fail
+            refuse(node.base.at, text)
         inside.names |= base.scope.names
         if packed and (base.type.fields or base.type.align > 1):
             c.unsupported(node.base.at, "a packed struct that is derived from another")

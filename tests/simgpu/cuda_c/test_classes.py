@@ -160,6 +160,19 @@ OTHERS = [
      "o[i] = 5; f(o, i) += i; f(o, i)++;", FIRST + 6),
     ("__device__ auto half_of(int a) { return a * 0.5f; }\n__device__ auto g(int a) -> float { return a; }",
      "x[i] = half_of(i) + g(i);", FIRST * 1.5),
+    ("struct S { int v[2]; int b = 7; };", "S s = {{1, 2}}; o[i] = s.b * 10 + s.v[1];", 72),
+    ("struct S { int v; float w; S() = default; };", "S s{}; o[i] = s.v + (s.w == 0);", 1),
+    ("struct S { int v; __device__ S* me() { return this; } };", "S s{3}; S* p = &s; o[i] = p->me()->v;", 3),
+    ("struct A { static __device__ int f() { return 4; } }; struct B { int v; __device__ int g() { return A::f() + v; } };",
+     "B b{3}; o[i] = b.g();", 7),
+    # Templates of structs: one that is only declared, as an argument, and the base of what is given.
+    ("""template <class T> struct W; template <> struct W<int> { int v; }; template <class T> struct U {};
+        template <template <class> class V> struct X { static const int k = 1; };
+        template <> struct X<W> { static const int k = 2; };""", "W<int> a{4}; o[i] = a.v * 100 + X<U>::k * 10 + X<W>::k;", 412),
+    ("""template <class T> struct B { T v; }; struct D : B<int> { int w; };
+        template <class T> __device__ T f(const B<T>& b) { return b.v + sizeof(T); }
+        template <template <class> class V, class T> __device__ T g(V<T> v) { return v.v + sizeof(V<short>); }""",
+     "D d; d.v = 3; B<int> b{3}; o[i] = f(d) * 10 + g(b);", 75),
     # A name of several namespaces is found from the function that says it.
     ("""__device__ int f() { return 1; }
     namespace a { __device__ int f() { return 2; } __device__ int g() { return f(); } const int K = 1; }

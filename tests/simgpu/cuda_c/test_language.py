@@ -118,6 +118,9 @@ STATEMENTS: list[tuple[str, str, Any]] = [
     ("", "if (float(i) > 3) o[i] = 1;", lambda i: i > 3),
     ("struct Big { float a[20000]; int b; };", "sizeof(Big)", 80004),
     ("", "int j = 0; for (; j < 7; j++); o[i] = j;", 7),
+    ("", "int s = 0; for (int k = 0; k * 2 != 10; k++) s += k; o[i] = s;", 10),
+    ("", "float s = 0; for (int k = 0; k < i; k++) s += x[k]; o[i] = s;", lambda i: i * (i - 1) // 2),
+    ("", "int a = 3, b[sizeof(int) == 4 ? 2 : 3]; a += {4}; o[i] = a + sizeof(b);", 15),
     ("", "auto u{i}; auto f = float4{1, 2, 3, 4}; o[i] = u + f.y;", lambda i: i + 2),
     ("", "int a = 1; decltype((a) + 1) b = a; b = 5; o[i] = a;", 1),
     # Functions and macros.
@@ -144,6 +147,14 @@ STATEMENTS: list[tuple[str, str, Any]] = [
      "o[i] = F() + F( ) + g(i);", lambda i: 6 + i),
     (HALVES + "struct Q { int a; half2 p; };",
      "Q q; if (i == 0) q.p = __floats2half2_rn(1, 2); x[i] = __high2float(__shfl_sync(~0u, q.p, 0));", 2),
+    ("struct P { int a, b = 5, c; };", "P p = {.a = 1, .c = 3}; o[i] = p.a * 100 + p.b * 10 + p.c;", 153),
+    ("struct P { int a, b, c; };", "P p = {.b = 3}; P q[2] = {{.a = 1}, {.c = 2}}; o[i] = p.a + p.b * 10 + p.c + q[0].a * 100 + q[1].c * 1000;", 2130),
+    ("template <class T> __device__ typename T::type f(T a) { return 1; } __device__ int f(int a) { return a + 1; }",
+     "int (*p)(int) = f; o[i] = p(2);", 3),
+    ("""template <class T, typename std::enable_if<std::is_same<T, int>::value, int>::type* = nullptr>
+        __device__ int f(T a) { return a + 1; }""", "o[i] = f(3);", 4),
+    ("template <class T> __device__ T f(T* const& p) { return p[1]; } __device__ int g(const int* const& p) { return p[0]; }",
+     "int q[2] = {1, 2}, *r = q; o[i] = f(q) * 10 + g(r);", 21),
     # Names by typedef, and of structs that are told by their name alone.
     (OPS + "typedef int unary(int); using other = int(int); __device__ int run(unary f, int a) { return f(a); }",
      "unary* f = i > 3 ? fa : fb; other* const g = fa; o[i] = run(f, 0) * 10 + g(0);", lambda i: 11 if i > 3 else 21),

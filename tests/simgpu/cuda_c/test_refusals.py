@@ -8,6 +8,7 @@ import pytest
 
 from simgpu import errors
 from simgpu.cuda_c import GlobalMemory, compile_source, parse_signature
+from simgpu.cuda_c.compile import calls
 
 from .support import HEAD, body, memory
 
@@ -35,7 +36,7 @@ WRONG = [
     "const float* c = x; float* d = c;", "const float* c = x; c[0] = 1;", "if (x == o) x[i] = 1;", "x[i] = zz;", "x + 1.5f;",
     "o[i] = 1.5f << 2;", "int f() { return 1; }", "o[i] = ~1.5f;", "x[i] = 1.0f & 2;", "x[i] = x;", "int a = 5 b;", "x[i] = 1",
     "if (i < n { x[i] = 1; }", "o[i] = 1 +;", "x[i] = (1 + 2;", "o[i] = 08;", "o[i] = 18446744073709551616 > 1;",
-    "const float& r = x[i]; r = 1;", "o[i] = 'ab';", "o[i] = threadIdx.w;", "float4 v; v.q = 1;", "i.x = 1;", "n[0] = 1;",
+    "const float& r = x[i]; r = 1;", "o[i] = 'ab';", "o[i] = threadIdx.w;", "o[i] = float2::a;", "int a[2] = 5;", "float4 v; v.q = 1;", "i.x = 1;", "n[0] = 1;",
     "*n = 1;", "static_assert(sizeof(int) == 8);", "const int q;", "int& r;", "int& r = 1;", "float& r = o[i];", "auto a;",
     "x[i] = sqrtf();", "x[i] = sqrtf(1, 2);", "__syncthreads(1);", "int a[2] = {1, 2, 3};", "int a[0];", "int a[-1];",
     "int a[];", "else x[i] = 1;", "void v;", "unsigned float u = 1;", 'printf("%d");', "int* p = o; p = p * 2;",
@@ -112,6 +113,13 @@ FILES_WRONG = [
     f"template <int N> struct S {{ int a; static_assert(N > 4); }}; {HEAD}S<4> s; }}",
     # Of structs, functions, templates, fragments, macros and conditions.
     *(before + HEAD + text + " }" for before, text in [
+        ("struct P { int a; }; struct S { int a[1]; P p = 3; };\n", "S s = {{1}};"),
+        ("__device__ int g(int a) { return a; } __device__ int f(int a) { return a; }\n", "o[i] = f(g);"),
+        ("struct D : int { int c; };\n", "D d;"), ("template <class T> struct B { T v; };\n", "B<3> b;"),
+        ("template <template <class> class V> struct X { V<int> v; };\n", "X<int> b;"),
+        ("template <int N> struct X { int v[N]; };\n", "X<int> b;"),
+        ("template <class T> struct S; template <> struct S<int> { int v; };\n", "S<float> a;"),
+        ("struct S { void v; };\n", "S s;"), ("__device__ void v;\n", ""), ("__constant__ void v[2];\n", ""),
         (PAIR, "P p; p++;"), (PAIR, "P p = {.c = 1};"), (PAIR, "P p = {.a = 1, 2.0f};"), (PAIR, "o[i] = P::f();"),
         (PAIR, "struct Q { P p; int c; }; Q q = {{make_float2(1, 2)}, 1};"),
         ("struct S { int a = 3; private: int b; };\n", "S s(1, 2, 3);"),
@@ -139,7 +147,7 @@ UNSUPPORTED = [
     "switch (n) { case 1 ... 3: o[i] = 1; }", "\n#define F(...) 1 __VA_OPT__(+ 1)\n",
     "x[i] = sqrtf({1.0f});", "using A = int[2]; A{1, 2};", "printf(x);", 'printf("%d", x);', "for (float v : x) o[i] = 1;", "here: o[i] = 1;",
     "const int& r = n; const int* p = &r;", "int a[2]; int (&r)[2] = a;", "int v = (int&)x[i];",
-    "float2 v = (float2){1, 2};", "int&& r = 1;", "o[i] = max(i...);",
+    "float2 v = (float2){1, 2};", "int&& r = 1;", "o[i] = max(i...);", "static int a = 1;",
 ]  # fmt: skip
 # What a GPU has and the simulated device has not, and what a message says to take instead: docs/cuda_c.md has more.
 GROUPS = "#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;\n"
@@ -161,9 +169,17 @@ FILES_UNSUPPORTED = [
     "struct A { int a; }; struct B : virtual A { };\n" + HEAD + "B b; }",
     "__device__ int f(int a) { return f(a - 1); }\n" + HEAD + "o[i] = f(1); }",
     "template <typename... T> __device__ void f(T... t) {}\n",
-    "__global__ void k(const float* x) { float* p = (float*)x; p[0] = 1; }",
+    # However the pointer went on its way.
+    *(f"__device__ float* f(float* p) {{ return p; }} __global__ void k(const float* x, float* y, float** z) {{ {text} }}"
+      for text in [
+          "float* p = (float*)x; p[0] = 1;", "float* r[1]; r[0] = (float*)x; r[0][0] = 1;", "f((float*)x)[0] = 1;",
+          "float* r[1] = {(float*)x}; r[0][0] = 1;", "struct { float* p; } s; s.p = (float*)x; s.p[0] = 1;",
+          "z[0] = (float*)x; z[0][0] = 1;", "float* p = threadIdx.x ? (float*)x : y; *p = 1;",
+          "float* p = y; p = (float*)x; *p = 1;", "atomicAdd((float*)x, 1.0f);", "float& r = *(float*)x; r = 1;",
+          "auto g = [=]() { *(float*)x = 1; }; g();"]),
     "__global__ void k(const float* x, float* o) { float4* p = (float4*)x; *o = p->x; ((float*)p)[1] = 2; }",
     "__global__ void inner() {}\n" + HEAD + "inner(); }",
+    "__global__ void k(int& a) {}",
     *(before + HEAD + text + " }" for before, text in [
         ("union U { char c; int n; };\n", "U u = {1};"),
         ("__device__ int w(volatile int* o) { while (o[0] == 7); return o[0]; }\n",
@@ -175,6 +191,9 @@ FILES_UNSUPPORTED = [
         ("template <class T> __device__ T f(T a) { return a; }\ntemplate <class T> __device__ T f(T a, T b) { return a; }\n",
          "int (*p)(int) = f<int>;"),
         ("__device__ auto f(int a) { return a; }\n", "int (*p)(int) = f;"), ("__global__ void kernel() {}\n", "auto p = kernel;"),
+        ("struct S { int v; __device__ int f() { auto g = [](int a) { return a; }; return g(1); } };\n", "S s{1}; o[i] = s.f();"),
+        ("struct S { int v; __device__ S* me() { return this; } };\n", "S s{3}; o[i] = s.me()->v;"),
+        ("struct D : float2 { int c; };\n", "D d;"), ("struct S { int& r; };\n", "S s{n};"),
         ("__device__ int f(int a) { throw 1; }\n", "int (*p)(int) = f;"),
         ("struct A { int v[2]; };\n__device__ A f() { A a = {}; return a; }\n", "o[i] = f().v[0];"),
         ("__device__ int v = 1;\nstruct S { static const int a = v; };\n", "o[i] = S::a;"),
@@ -287,6 +306,13 @@ def test_a_refusal_says_why(kind: type[errors.KernelCompileError], source: str, 
     assert why in str(refuse(source, kind))
 
 
+def test_a_kernel_that_grows_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calls, "_MOST_POINTS", 50)
+    twice = "".join(f"__device__ void f{k + 1}(int* o) {{ f{k}(o); f{k}(o); }}\n" for k in range(9))
+    source = f"__device__ void f0(int* o) {{ *o += 1; }}\n{twice}{HEAD} f9(o); }}"
+    assert "too large once" in str(refuse(source, errors.UnsupportedFeatureError))
+
+
 def test_message_has_line_column_and_caret() -> None:
     lines = (
         "__global__ void relu(float* x, int n) {",
@@ -325,7 +351,11 @@ def test_an_unused_template_may_be_wrong_until_it_is_used() -> None:
 
 
 def test_unknown_kernel_lists_those_there_are() -> None:
-    program = compile_source(HEAD + "}")
+    program = compile_source("__device__ int f() { return 1; }" + HEAD + "}")
+    with pytest.raises(
+        errors.KernelCompileError, match="a __device__ function, which only kernels"
+    ):
+        program.kernel("f")
     with pytest.raises(errors.KernelCompileError, match=r"'kk'; its kernels: k\. Did you mean"):
         program.begin("kk", (1, 1, 1), (1, 1, 1), []).finish()
 
@@ -359,7 +389,7 @@ def test_heads_of_kernels_that_do_not_compile() -> None:
 @pytest.mark.parametrize(
     ("name", "why"),
     [("t", "is a template of T, N"), ("t<int, 4, 5>", "has 2 .*, 3 given"), ("missing", "its kernels: go, t"),
-     ("t<int, [] {}>", "expected an expression")],
+     ("t<int, [] {}>", "expected an expression"), ("go!", "its kernels: go, t")],
 )  # fmt: skip
 def test_names_that_no_kernel_has(name: str, why: str) -> None:
     with pytest.raises(errors.KernelCompileError, match=why):

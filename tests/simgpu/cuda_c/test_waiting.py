@@ -400,6 +400,8 @@ def waited(text: str, write: str = "*(volatile int*)f = 5;") -> tuple[list[int],
         ("SPIN for (; s < 10000000; s++) if (*v != 0) break; o[i] = *v;", [5] * 4),
         ("SPIN for (s = 0; *v == 0; s++) if (s > 10000000) __trap(); o[i] = *v;", [5] * 4),
         ("SPIN int k = 0; while (k < 1000) { k++; if (*v < 0) break; s += 2; } o[i] = s;", [2000] * 4),
+        ("SPIN do o[i] = i; while (*v == 0); o[i] += *v;", [5, 6, 7, 8]),
+        ("for (int k = 0; k < 2; k++) { float2 v; v.y = k; o[i] += v.y + (i > 1 ? last(f) : 2); }", [5, 5, 11, 11]),
         # Who gives up by the clock waits for those on the other side of a branch.
         ("SPIN long long t = clock64(); while (*v == 0 && clock64() - t < 9000); o[i] = *v;", [5] * 4),
         ("SPIN long long t = clock64(); while (*v == 0) if (clock64() - t > 9000) break; o[i] = *v;", [5] * 4),

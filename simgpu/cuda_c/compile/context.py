@@ -146,9 +146,8 @@ class Context:
     aims: Aims = field(default_factory=Aims)
     shared: dict[object, int] = field(default_factory=dict[object, int])  # where each variable ends
     frame: Frame = field(default_factory=Frame)
-    steps: list[form.Instruction] = field(
-        default_factory=list[form.Instruction]
-    )  # where the form goes on
+    # Where the form goes on.
+    steps: list[form.Instruction] = field(default_factory=list[form.Instruction])
     # Functions that are being expanded, outermost first, with the arguments of their templates.
     calls: list[object] = field(default_factory=list[object])
 

@@ -100,8 +100,7 @@ def finish(c: Context, form: Form) -> Code:
     return Code(
         form.parameters, form.entry, body, c.numbers.slots, c.numbers.exits, c.numbers.local_bytes,
         form.sites, shared_bytes,
-        places.watches or meets or c.aims.fences, c.aims.follows, meets,
-        c.aims.asks_who,
+        places.watches or meets or c.aims.fences, c.aims.follows, meets, c.aims.asks_who,
     )  # fmt: skip
 
 

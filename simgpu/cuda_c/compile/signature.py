@@ -93,10 +93,8 @@ def record_dtype(ctype: CType) -> np.dtype[Any]:
     assert isinstance(ctype, Struct)  # nothing that is stored is void
     formats = [record_dtype(field.type) for field in ctype.fields]
     names = [field.name or f"unnamed{k}" for k, field in enumerate(ctype.fields)]
-    offsets = [field.offset for field in ctype.fields]
-    return np.dtype(
-        {"names": names, "formats": formats, "offsets": offsets, "itemsize": ctype.size}
-    )
+    offsets, size = [field.offset for field in ctype.fields], ctype.size
+    return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": size})
 
 
 def signature_of(

@@ -182,6 +182,8 @@ class StatementParser(ExpressionParser):
         self.harmless(self.attributes())
         dims = dims or self.dimensions()
         self.harmless(self.attributes())
+        if None in dims:
+            self.unsupported("a name for an array of no size is not supported", name.at)
         self.name_type(name.text)
         if target.base in self.nested_types and not target.nested:
             self.nested_types[name.text] = self.nested_types[target.base]

@@ -8,15 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NoReturn, TypeVar
 
-from simgpu.cuda_c.syntax.ast import (
-    Attribute,
-    DeclRefExpr,
-    Expression,
-    Member,
-    StructDef,
-    TemplateArgument,
-    TypeName,
-)
+from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.text.lexer import Token
 from simgpu.cuda_c.text.published import ATTRIBUTES
 from simgpu.cuda_c.text.source import Position, Source
@@ -124,7 +116,7 @@ class TypeParser(ABC):
             self.type_names[0] |= dict.fromkeys(_HALF_NAMES, True)
         self.enclosing: list[str] = []  # "loop" and "switch", outermost first
         self.nested_types: dict[str, set[str]] = {}  # of each struct
-        self.declared: list[StructDef] = []  # known by name alone so far
+        self.declared: list[ast.StructDef] = []  # known by name alone so far
         self.function_types: set[str] = set()  # a pointer to one is what it means without the star
         self.function_templates: set[str] = set()
         self.struct_templates: set[str] = set()
@@ -281,12 +273,12 @@ class TypeParser(ABC):
             found.add(self.advance().text)
         return found
 
-    def specifiers(self) -> tuple[set[str], TypeName]:
+    def specifiers(self) -> tuple[set[str], ast.TypeName]:
         """Storage words and a base type, in whatever order they come."""
         storage: set[str] = set()
         start = self.token
         words: list[str] = []
-        result = TypeName(at=start.at, base="")
+        result = ast.TypeName(at=start.at, base="")
         while True:
             result.layout += self.attributes(words=False)  # of `__device__ [[nodiscard]] int`
             token = self.token
@@ -318,7 +310,7 @@ class TypeParser(ABC):
                 result.base, doubled = token.text, self.at("(")
                 result.of = self.conditional()
                 # A variable within brackets of its own makes it a reference. `(a) + 1` is no such thing.
-                if doubled and isinstance(result.of, DeclRefExpr | Member):
+                if doubled and isinstance(result.of, ast.DeclRefExpr | ast.Member):
                     text = "decltype((x)) is a reference, and not supported: write the type"
                     self.unsupported(text)
                 self.need(")")
@@ -352,9 +344,9 @@ class TypeParser(ABC):
         if word.text == "enum":
             self.fail(f"unknown type name '{name.text}'", name.at)
         self.type_names[0][name.text] = True
-        self.declared.append(StructDef(at=name.at, name=name.text, declared=True))
+        self.declared.append(ast.StructDef(at=name.at, name=name.text, declared=True))
 
-    def _nested(self, result: TypeName, said: bool) -> None:
+    def _nested(self, result: ast.TypeName, said: bool) -> None:
         """Take `::name` behind a type where it is a type again: it is known, or `typename` says so."""
         known = self.nested_types.get(result.base, set())
         while self.at("::") and (said or self.ahead().text in known):
@@ -400,9 +392,9 @@ class TypeParser(ABC):
             self.unsupported("'long double' is not supported", start.at)
         return found or self.fail(f"'{' '.join(words)}' is not a type", start.at)
 
-    def attributes(self, words: bool = True) -> list[Attribute]:
+    def attributes(self, words: bool = True) -> list[ast.Attribute]:
         """Read all attributes that come next: those that mean something. With `words`, not only `[[...]]`."""
-        out: list[Attribute | None] = []
+        out: list[ast.Attribute | None] = []
         while (double := self.at("[") and self.ahead().is_("[")) or (
             words and self.token.text in ATTRIBUTES
         ):
@@ -417,12 +409,12 @@ class TypeParser(ABC):
             self.need(closing, " behind this attribute")
         return [one for one in out if one is not None]
 
-    def _attribute(self) -> Attribute | None:
+    def _attribute(self) -> ast.Attribute | None:
         """Read one; None if it means nothing."""
         token = self.advance()
         if self.accept("::"):  # as in gnu::aligned
             token = self.advance()
-        out = Attribute(at=token.at, name=token.text.strip("_"))
+        out = ast.Attribute(at=token.at, name=token.text.strip("_"))
         if out.name in ("align", "alignas") or (out.name == "aligned" and self.at("(")):
             self.need("(")
             out.value = self.abstract_type() if self.at_type() else self.conditional()
@@ -439,7 +431,7 @@ class TypeParser(ABC):
             return None
         return out
 
-    def harmless(self, given: Sequence[Attribute]) -> None:
+    def harmless(self, given: Sequence[ast.Attribute]) -> None:
         """Refuse attributes that lay out memory, where there is none."""
         for one in given:
             text = f"'{one.name}' is not supported here, but for structs and variables"
@@ -453,7 +445,7 @@ class TypeParser(ABC):
             token = self.advance()
             depth += token.is_(opening) - token.is_(closing)
 
-    def pointers(self, result: TypeName) -> TypeName:
+    def pointers(self, result: ast.TypeName) -> ast.TypeName:
         """The stars, qualifiers and reference sign behind a base type; returns a type of its own."""
         out = replace(result, pointers=[], reference=False)
         if result.base in self.function_types:
@@ -475,20 +467,20 @@ class TypeParser(ABC):
             else:
                 return out
 
-    def abstract_type(self) -> TypeName:
+    def abstract_type(self) -> ast.TypeName:
         """A type without a name, as in a cast."""
         _, base = self.specifiers()
         self.harmless(base.layout)
         return self.pointers(base)
 
-    def template_arguments(self) -> list[TemplateArgument]:
+    def template_arguments(self) -> list[ast.TemplateArgument]:
         """Parse what stands in `<...>`: types and constant expressions."""
         self.need("<")
         out = self.several(self._template_argument, ">", ">>")
         self.close_angle()
         return out
 
-    def _template_argument(self) -> TemplateArgument:
+    def _template_argument(self) -> ast.TemplateArgument:
         start = self.position
         given = self.abstract_type() if self.at_type() else self.template_value()
         if self.at("::"):  # `Same<T, int>::value` begins with a type
@@ -498,15 +490,15 @@ class TypeParser(ABC):
             self.unsupported("an array type as an argument of a template is not supported")
         return given
 
-    def explicit_arguments(self, function: str) -> list[TemplateArgument] | None:
+    def explicit_arguments(self, function: str) -> list[ast.TemplateArgument] | None:
         """Parse the template arguments behind the name of a function, if there are some."""
         known = self.at("<") and function in self.function_templates
         return self.template_arguments() if known else None
 
     @abstractmethod
-    def conditional(self) -> Expression:
+    def conditional(self) -> ast.Expression:
         """Anything but a comma or an assignment."""
 
     @abstractmethod
-    def template_value(self) -> Expression:
+    def template_value(self) -> ast.Expression:
         """A number among template arguments."""

@@ -36,6 +36,14 @@ PROGRAMS = {
     "if (int g = n; g > 3) { o[4] = g; } using local = int; local z = n > 3 ? (i, 4) : `int(`2.5f);\n"
     '`static_assert(sizeof(z) == 4, "z"); o[5] = table[1][0] + (int)`y + (*p)[1];\n'
     "if `constexpr (sizeof(int) == 4) { x[0] = *(x + 1); } `return; }",
+    "more": """template <class `T> constexpr int two = 2; template <class T> using Same = T; typedef int (*Fn)(int `v); union U { int a; float b; };
+__device__ int twice(int v) { `return 2 * v; } template <Fn F> __device__ int by(int v) { `return `F(v); }
+struct Base { int v; __device__ `explicit Base(int a) : v{`a} { } }; struct Leaf `final : Base { __device__ Leaf(int a) : Base(a) { }
+__device__ operator int() `const { `return v; } };
+__global__ void k(int* o, `volatile float* x) { for (;;) if (`!o[7]) `break; else `continue; `do o[6]`--; while (o[6] > 0); switch (o[8]) default: o[8] = 1;
+U u; u.b = 1.0f; Fn f = twice; Leaf l(3); int n = l; __shared__ float s[4]; s[0] = x[0]; enum { A, B = 3, C }; typedef int Row[2]; Row r; r[1] = 2;
+`static_assert(two<int> == 2); o[0] = u.a + (`*f)(4) + by<twice>(5) + Same<int>(`6) + `n + (int)(s[0] + 0.5f) + `A + B * `C + sizeof(Row) + alignof(U);
+int b[`2] `= {[]() { return 1; }(), `~o[3] `<`< 2}; o[4] = b[0] + r[1]; o[5] = sizeof(`"ab" `"cd"); { int h = 1; o[9] = h ? `-h : `+h; } }""",
 }
 TOKEN = re.compile(
     r'`?("[^"]*"|__\w+|[A-Za-z_]\w*|\d[\w.]*|::|->|\+\+|--|[-+*/<>=!&|]=|&&|[^\s\w])'

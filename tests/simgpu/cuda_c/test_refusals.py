@@ -56,7 +56,7 @@ WRONG = [
     "switch (x[i]) { case 1: o[i] = 1; }", 'printf("%d", 1.0f);', 'printf("%f", n);', 'printf("%s", n);',
     "o[i] = __cvta_generic_to_shared(n);", "texture<float, 2> t;", "namespace a = ", "using namespace a", "o[i] = 'é';",
     "o[i] = '\\x';", "x[i] = __reduce_add_sync(0xffffffff, x[i]);", "switch (n) { case 1: o[i] = 1;", "enum Unknown e;",
-    "o[i] = sizeof(int (* const q)[2]);", 'asm volatile("cp.async.wait_group %0;");',
+    "o[i] = sizeof(int (* const q)[2]);", "x[i] = 0x1p99999;", 'asm volatile("cp.async.wait_group %0;");',
     "auto f = [](int a, int a) { return a; };", "enum { A, A };", "int A = 1; enum { A };",
     "if (n) { struct L { int a; }; } o[i] = sizeof(L);", "auto p = (float(*q)[2])x;",
 ]  # fmt: skip
@@ -137,6 +137,7 @@ FILES_WRONG = [
         ("#define F(a) a\n", "o[i] = F(1;"), ("#define F(a) a\n__device__ int f() { return F(1;", ""),
         ("struct B { using Q = int; };\ntemplate <class T> struct D : T { __device__ int f() { return Q; } };\n",
          "D<B> d; o[i] = d.f();"), ("#define F(a\n", ""),
+        ("template <class T> constexpr int two = 2\n", ""), ("template <class T> using Same = T\n", ""),
     ]),
 ]  # fmt: skip
 
@@ -209,6 +210,7 @@ FILES_UNSUPPORTED = [
         ("struct A { int a; }; struct C { int c; }; struct B : A, C { };\n", "B b;"),
         ("struct S { int a; __device__ virtual int f() { return 1; } };\n", "S s;"),
         ("__device__ int f(int a, ...) { return a; }\n", "o[i] = f(1);"),
+        ("__device__ int f(int a) { throw 1; } __device__ int f(float a) { return 2; }\n", "o[i] = f(1);"), ("", "typedef int R[]; R r = {1, 2};"),
         (GROUPS + "__device__ int f(int a) { cg::this_grid().sync(); return a; } __device__ int g(int a) { return 2 * a; }\n",
          "int (*p)(int) = n > 3 ? f : g; o[i] = p(i);"),
     ]),

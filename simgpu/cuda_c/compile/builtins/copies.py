@@ -109,8 +109,8 @@ def _memcpy_async(c: Context, node: CallExpr, used: bool) -> Expr:
         zeros = more[0].run(t, m) if more else np.int32(0)
         need_space(t, m, target, True, sites[1])
         need_space(t, m, begin, False, sites[0])
-        wrong = np.any(zeros) and m.bits & ((zeros < 0) | (zeros > count) | (zeros % 4 != 0))
-        if np.any(wrong):
+        wrong = m.bits & ((zeros < 0) | (zeros > count) | (zeros % 4 != 0))
+        if more and wrong.any():
             lane = int(np.argmax(wrong))
             text = (
                 f"starts an asynchronous copy that makes {int(t.array(zeros)[lane])} of its bytes 0: the "

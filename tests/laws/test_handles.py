@@ -49,9 +49,13 @@ def test_whoever_runs_it_gets_numpy_arrays_wherever_they_are(device: Device) -> 
 
 def test_after_async_on_the_handle_becomes_readable(device: Device) -> None:
     stream = agt.create_stream()
-    host = agt.ones((4,)).to_host().async_on(stream)
+    host, one = (agt.ones(shape).to_host().async_on(stream) for shape in (4, ()))
+    square = host.reshape(2, 2)
     stream.synchronize()
     assert np.asarray(host).tolist() == [1.0] * 4
+    square[:, 1] = [1.0, 1.0]
+    assert square.tolist() == [[1.0] * 2] * 2
+    assert (int(one), float(one), bool(one), len(host), [*host]) == (1, 1.0, True, 4, [1.0] * 4)
     assert (host + host).tolist() == [2.0] * 4
     assert np.shares_memory(np.asarray(host, copy=False), np.asarray(host))
     assert np.asarray(host, np.float64).dtype == np.float64

@@ -52,11 +52,13 @@ def test_what_lasts_is_kept_however_much_comes_after_it(sim: SimDevice) -> None:
     stream, before = agt.create_stream(), agt.in_flight()
     agt.h2d(agt.pinned(10_000_000)).async_on(stream)  # takes longer than all launches below
     alive = [weakref.ref(agt.zeros(8).async_on(stream)._memory) for _ in range(3 * FEW)]
+    host: Any = agt.zeros(8).to_host().async_on(stream)
+    alive.append(weakref.ref(host._writer.event))  # of one more run, whose host array stays
     assert agt.in_flight() == before + 1 + len(alive)
-    assert all(memory() is not None for memory in alive)
+    assert all(one() is not None for one in alive)
     agt.synchronize()
     assert agt.in_flight() == before
-    assert not any(memory() for memory in alive)
+    assert not any(one() for one in alive)
 
 
 @settings(max_examples=40)

@@ -382,3 +382,11 @@ def test_a_wait_in_vain_is_a_bar_of_the_trace(four: Any) -> None:
     assert [span.device for span in sends] == ["sim:0", "sim:1"]
     assert all(span.detail["failed"] and span.duration > 0 for span in sends)
     assert not trace.find("recv")
+
+
+def test_a_call_in_a_cell_is_told_by_its_line_there(four: Any) -> None:
+    cell = "def part(rank):\n    return four.all_reduce(agt.ones(4 + rank % 2))"
+    names: dict[str, Any] = {"four": four, "agt": agt}
+    exec(compile(cell, "/nowhere/ipykernel_7/8.py", "exec"), names)
+    with pytest.raises(CollectiveError, match=r"at line 2 of the cell with `part`, and .*`part`"):
+        asyncio.run(four.on_each(names["part"]))

@@ -80,6 +80,13 @@ def test_arms_run_on_the_devices_that_they_name(pair: Any) -> None:
     assert [span.device for span in trace.find("relu")] == [device.name for device in pair]
 
 
+def test_a_policy_of_one_device_has_no_say_on_another(pair: Any) -> None:
+    one, other = pair
+    with agt.using(one, agt.SingleStream()):
+        arrays = agt.overlap(*(agt.ones(2).on(device) for device in pair)).sync()
+    assert [array.device for array in arrays] == [one, other]
+
+
 def test_what_follows_a_part_elsewhere_comes_after_it(pair: Any) -> None:
     first, second = pair
     part = agt.h2d(agt.pin(NUMBERS)).on(second)

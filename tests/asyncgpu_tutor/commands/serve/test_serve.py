@@ -431,13 +431,23 @@ async def test_the_head_of_a_request_has_so_much_time(
 async def test_what_was_sent_has_to_be_read_in_so_much_time(
     sim: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deadlines, "UNREAD_S", 0.0)
     async with served() as here:
         client, connection = await connected(here)
-        for end in (client.writer.transport, connection.transport):
+        theirs: Any = client.writer.transport
+        for end in (theirs, connection.transport):
             end.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
-        client.writer.transport.pause_reading()  # pyright: ignore[reportAttributeAccessIssue] - that of a socket has it
+        theirs.pause_reading()
         client.writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" * 2000)
+        await until(lambda: connection._read_until is not None)
+        due = connection._read_until
+        assert due is not None
+        theirs.resume_reading()
+        reading = asyncio.create_task(client.reader.readexactly(100_000))
+        await until(lambda: not connection.flow.write_paused)
+        assert due.cancelled()  # nobody who reads at last is cut off
+        await reading
+        monkeypatch.setattr(deadlines, "UNREAD_S", 0.0)
+        theirs.pause_reading()
         await settled(here)
         await client.gone()
 

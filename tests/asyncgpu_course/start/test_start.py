@@ -203,6 +203,22 @@ def test_a_wheel_brings_its_pages_into_a_folder(
     assert (tmp_path / "asyncgpu-course" / FIRST_PAGE).is_file()
     assert opened[0][0] == f"--ServerApp.root_dir={tmp_path / 'asyncgpu-course'}"
     assert "0 new files" in command("start").out
+    (package.parent / "notebooks").mkdir()
+    for file in ("pyproject.toml", FIRST_PAGE):  # either alone makes no checkout of where it is
+        (beside := package.parent / file).touch()
+        assert course() == (package / "pages", False)
+        beside.unlink()
+
+
+def test_a_checkout_is_updated_by_its_own_tool(
+    monkeypatch: pytest.MonkeyPatch, command: Command
+) -> None:
+    def noted(words: list[object], check: bool) -> subprocess.CompletedProcess[str]:
+        assert (words, check) == ([sys.executable, ROOT / "tools/update_checkout.py"], False)
+        return subprocess.CompletedProcess("", 3)
+
+    monkeypatch.setattr(subprocess, "run", noted)
+    command("start", "--update", code=3)
 
 
 def test_without_jupyterlab_or_pages_the_cure_is_named(

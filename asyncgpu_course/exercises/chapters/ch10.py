@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import combinations, cycle
 from typing import Any, cast
 from unittest.mock import Mock, patch
@@ -157,6 +157,7 @@ def _tuple_of(results: object, number: int, name: str) -> None:
 def _chained(answer: Any, size: int) -> Twice:
     """A chain of three, run on two streams; and one whose first part yields things that count as False."""
     first, seen = _source(3.0, size, "first"), list[object]()
+    describe = partial(_described, "and_then", answer)
     made = Mock(side_effect=cycle((None, 0, ())))
 
     def second(x: agt.DeviceArray) -> Op:
@@ -166,7 +167,7 @@ def _chained(answer: Any, size: int) -> Twice:
         seen.append(thing)
         return first
 
-    chain = _described("and_then", answer, made, noted)
+    chain = describe(made, noted)
     for _ in range(3):
         _called(_observed(chain, agt.create_stream()).result)
     cause = f"in three runs, `op` was called {made.call_count} times: call it once in each"
@@ -174,8 +175,7 @@ def _chained(answer: Any, size: int) -> Twice:
     cause = "`op` yielded None, 0 and () in three runs. Those are results like any other, so `f` should be "
     cause += f"called once with each, and it was called with {brief(seen)}"
     must(seen == [None, 0, ()], cause)
-    two = _described("and_then", answer, first, second)
-    return _twice(_described("and_then", answer, two, _download))
+    return _twice(describe(describe(first, second), _download))
 
 
 def _chain_ran(found: Twice, size: int) -> None:
@@ -215,9 +215,10 @@ def _zip_ran(found: Twice, number: int, _words: str) -> None:
 def _readers(answer: Any, size: int) -> Observed:
     """Three readers of one source, each on a stream of its own, and two of another, which yields None."""
     one, two, three = [agt.create_stream() for _ in range(3)]
-    source = _described("shared", answer, _source(5.0, size, "source"))
+    describe = partial(_described, "shared", answer)
+    source = describe(_source(5.0, size, "source"))
     nothing, made = _source(6.0, size, "other"), list[Any]()
-    other = _described("shared", answer, lambda context: made.append(nothing(context)))
+    other = describe(lambda context: made.append(nothing(context)))
 
     def reader(context: SmallContext) -> Any:
         result = other(context)
@@ -225,7 +226,7 @@ def _readers(answer: Any, size: int) -> Observed:
             _step("reader", 1.0, 0.0, array)(context)
         return result
 
-    broken = _described("shared", answer, lambda _: 1 // 0)
+    broken = describe(lambda _: 1 // 0)
     for _ in range(2):
         with suppress(ZeroDivisionError):
             try:

@@ -16,6 +16,7 @@ What the answers are told is held word for word: see words_told.py.
 import ast
 import hashlib
 import json
+import math
 import sys
 import time
 from collections import Counter
@@ -168,8 +169,11 @@ def test_the_check_knows_right_from_untouched(
     def called(*args: Any) -> Any:
         counts = sys.gettrace()  # a check's, of the answer's steps
         sys.settrace(None)
-        mine = [arg for arg in args if not isinstance(arg, tuple)]  # spans of a trace
-        asked[f"call({', '.join(map(sandbox.brief, mine))})"] += 1
+        mine = [sandbox.brief(arg) for arg in args if not isinstance(arg, tuple)]
+        for trace in (arg for arg in args if isinstance(arg, agt.Trace)):
+            blocks = sum(math.prod(span.detail.get("grid", ())) for span in trace)
+            mine.append(f"{sum(s.start + s.end for s in trace):.3g} us, {blocks} blocks")
+        asked[f"call({', '.join(mine)})"] += 1
         sys.settrace(counts)
         return left_whole(*args)
 

@@ -210,15 +210,11 @@ def test_a_wheel_brings_its_pages_into_a_folder(
         beside.unlink()
 
 
-def test_a_checkout_is_updated_by_its_own_tool(
-    monkeypatch: pytest.MonkeyPatch, command: Command
-) -> None:
-    def noted(words: list[object], check: bool) -> subprocess.CompletedProcess[str]:
-        assert (words, check) == ([sys.executable, ROOT / "tools/update_checkout.py"], False)
-        return subprocess.CompletedProcess("", 3)
-
-    monkeypatch.setattr(subprocess, "run", noted)
+def test_a_checkout_updates_itself(monkeypatch: pytest.MonkeyPatch, command: Command) -> None:
+    ran, done = list[list[object]](), subprocess.CompletedProcess("", 3)
+    monkeypatch.setattr(subprocess, "run", lambda words, check: ran.append(words) or done)
     command("start", "--update", code=3)
+    assert ran == [[sys.executable, ROOT / "tools/update_checkout.py"]]
 
 
 def test_without_jupyterlab_or_pages_the_cure_is_named(

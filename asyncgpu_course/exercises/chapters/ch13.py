@@ -55,7 +55,7 @@ class _Mail(np.ndarray[Any, np.dtype[np.uint32]]):
     def __setitem__(self, index: Any, value: Any) -> None:
         asked = np.asarray(self)[1].item()
         super().__setitem__(index, value)
-        written = np.zeros(3, np.bool_)
+        written = np.zeros(self.size, np.bool_)
         written[index] = True
         flag, letter, answer = np.asarray(self).tolist()
         cause = "your function writes to `mail[1]`, where the kernel's letter is: "

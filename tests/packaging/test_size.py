@@ -42,7 +42,7 @@ ROOMS = {
     "asyncgpu_tutor/ops": 2_635,
     "asyncgpu_tutor/run": 2_195,
     "asyncgpu_tutor/serving": 1_170,
-    "asyncgpu_tutor/traces": 6_140,
+    "asyncgpu_tutor/traces": 6_115,
     "simgpu/cuda_c": 21_778,
     "simgpu/cuda_c/compile": 9_475,
     "simgpu/cuda_c/cost": 2_290,
@@ -51,8 +51,8 @@ ROOMS = {
     "simgpu/cuda_c/run": 1_049,
     "simgpu/cuda_c/syntax": 2_706,
     "simgpu/cuda_c/text": 1_298,
-    "simgpu/judging": 885,
-    "simgpu/report": 645,
+    "simgpu/judging": 880,
+    "simgpu/report": 639,
 }
 
 

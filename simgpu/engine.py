@@ -438,7 +438,7 @@ def _divide_links(runs: list[_Running]) -> None:
         if run.work.together is not None:
             groups.setdefault(id(run.work.together), []).append(run)
     for users in ports.values():
-        _divide([(run, 1.0, run.work.load) for run in users if run.speed])
+        _divide([(run, 1.0, run.work.load) for run in users])  # who has no place needs nothing
     for members in groups.values():
         slowest = min([run.speed for run in members])
         for run in members:

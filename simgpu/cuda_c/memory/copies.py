@@ -261,7 +261,7 @@ class Copies:
             if not bad.any():
                 continue
             at = tuple(int(k) for k in np.unravel_index(int(bad.argmax()), bad.shape))
-            lane, word = int(a.mask.index[at[-2] if a.mask.n > 1 else 0]), int(words[at])
+            lane, word = int(a.mask.index[at[-2]]), int(words[at])
             owner, group = int(found[at]) >> _BITS, int(found[at]) & _GROUP
             own, theirs = self._name(a.team, lane, owner)
             text, space = _word_named(region, a.name, word), "shared" if region.shared else "global"

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from simgpu.cuda_c import Counts, compile_source
+from simgpu.cuda_c.cost import tally
 
 from .corpus import CASES, arguments, launch_case, source
 from .support import HEAD, launch
@@ -338,6 +339,29 @@ def test_what_is_more_than_l1_holds_is_fetched_again(kib: int, least: float, mos
     x, y = np.ones(kib << 8, np.float32), np.zeros(256, np.float32)
     found = launch(text, "k", 1, 256, x, y, kib).counts
     assert least <= found.chain_fresh_loads / found.chain_load_rounds <= most
+
+
+@pytest.mark.parametrize(("limit", "value"), [("_PATTERNS", 1), ("_FEW_LANES", 0)])
+def test_counts_of_patterns_that_are_remembered_are_those_of_others(
+    limit: str, value: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cases = [c for c in CASES if c.kernel in ("matmul_tiled", "saxpy_vec4", "conv2d_tiled")]
+    remembered = [launch_case(case, arguments(case)).counts for case in cases]
+    monkeypatch.setattr(tally, limit, value)
+    assert [launch_case(case, arguments(case)).counts for case in cases] == remembered
+
+
+@pytest.mark.parametrize(
+    ("exact", "loaded", "stored"), [(1 << 23, 8192, 4096), (1, 4096 + 8188, 12280), (0, 16384 + 8188, 12280)]
+)  # fmt: skip
+def test_of_many_accesses_all_between_the_first_and_the_last_byte_is_needed(
+    exact: int, loaded: int, stored: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tally, "_EXACT_LANES", exact)
+    found = counts(
+        "float s = 0; for (int j = 0; j < 2; j++) s += sqrtf(x[2 * i + 4096 * j]); o[3 * i] = s;"
+    )
+    assert (found.load_bytes_needed, found.store_bytes_needed) == (loaded, stored)
 
 
 def test_a_block_that_is_no_whole_number_of_warps() -> None:

@@ -116,6 +116,7 @@ MISTAKES: list[tuple[type[errors.KernelFault], str, dict[str, object], str]] = [
         TURNS + "s[i] = y; s[31 - i] = y < 20 ? y : i; __syncwarp(); o[i] += s[0]; __syncwarp(); }",
     ]),
     (errors.KernelFault, "int s = 0; atomicAdd(&s, 1);", {"array": "s"}, "atomics work on global and shared memory"),
+    (errors.ReadOnlyError, 'char* s = (char*)"abc"; if (i == 3) s[1] = 1;', {"thread": (3, 0, 0)}, """'"abc"', which may only be read"""),
 ]  # fmt: skip
 BEFORE = """__device__ int* escape(int a) { int b = a; return &b; }
 __device__ int forgets(int a) { if (a > 3) return 1; }

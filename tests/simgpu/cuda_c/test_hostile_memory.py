@@ -10,7 +10,7 @@ import pytest
 
 from simgpu import errors
 from simgpu.cuda_c import InterpreterLimits, compile_source
-from simgpu.cuda_c.memory import hostile
+from simgpu.cuda_c.memory import hostile, messages
 from tests.simgpu.cuda_c.support import launch
 
 pytestmark = pytest.mark.rests_on("simgpu")
@@ -243,6 +243,15 @@ def left(name: str, seed: int | None, *changes: str) -> list[int]:
 def test_a_right_pattern_is_right_under_every_seed(name: str) -> None:
     for seed in (None, *range(40)):
         assert left(name, seed) == PATTERNS[name][4]
+
+
+@pytest.mark.parametrize(("limit", "value"), [("_SETTLED", 0), ("_MANY", 0), ("_MOST", 1)])
+def test_a_right_pattern_is_right_however_coarsely_knowledge_is_kept(
+    limit: str, value: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(messages, limit, value)
+    for name, row in PATTERNS.items():
+        assert left(name, None) == row[4]
 
 
 BROKEN = [(name, change) for name, row in PATTERNS.items() for change in row[6]]

@@ -311,6 +311,9 @@ MORE = [
     # A null pointer is known, and whoever counts down has the same turns however they ask for the end.
     (counts, "o[i] = reinterpret_cast<unsigned long long>(nullptr) + 1;", "o[i] = 0ull + 1;", "warp_instructions", 0, 0),
     (counts, DOWN.format("!="), DOWN.format(">"), "warp_instructions", 0, 0),
+    # A variable that stays as it is counts as its number, and no other one does.
+    (counts, f"int m = 5; {ADDS.format('m')}", ADDS.format(5), "longest_chain", 0, 0),
+    (counts, f"int m = 5; m *= 2; {ADDS.format('m')}", ADDS.format(10), "longest_chain", 1, None),
 ]  # fmt: skip
 
 

@@ -20,7 +20,7 @@ WHOLE = {
     "asyncgpu_tutor": 23_750,
     "asyncgpu_course": 11_798,
     "simgpu": 28_095,
-    "tests": 37_324,
+    "tests": 37_359,
     "course": 47_476,
     "tools": 7_840,
     "benchmarks": 9_000,

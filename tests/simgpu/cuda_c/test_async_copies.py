@@ -85,9 +85,9 @@ WRONG = {
     "the buffer is still read": (
         RACE, COPY + DONE + "__syncthreads(); float a = s[31 - i]; " + COPY + DONE + "x[i] = a;", "writes 's'[0]"),
     "read in front of a wait and behind it": (
-        RACE, "s[64 + i] = s[96 + i] = 0; __syncthreads(); __pipeline_memcpy_async(s + 64 + i, x + i, 4); __pipeline_commit(); "
+        RACE, ("s[64 + i] = s[96 + i] = 0; __syncthreads(); __pipeline_memcpy_async(s + 64 + i, x + i, 4); __pipeline_commit(); "
         "__syncthreads(); float a = 0; if (i == 0) a = s[100]; __syncwarp(); __pipeline_wait_prior(0); if (i == 1) a = s[100]; "
-        "if (i == 0) s[100] = 5; x[i] = a;", "which thread (1, 0, 0) reads"),
+        "if (i == 0) s[100] = 5; x[i] = a;"), "which thread (1, 0, 0) reads"),
     "written under way": (RACE, COPY + "s[i] = 0; " + DONE, "writes 's'[0]"),
     "an atomic under way": (RACE, COPY + "atomicAdd(s + i, 1.0f); " + DONE, "writes 's'[0]"),
     "copied to twice": (RACE, COPY + "__pipeline_commit(); " + COPY + DONE, "starts another asynchronous copy to 's'[0]"),

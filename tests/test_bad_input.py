@@ -178,6 +178,7 @@ OTHERS: list[tuple[Callable[[], object], type[Exception], str]] = [
      UsageError, "an operation that yields another operation: make it with and_then"),
     (agt.group, UsageError, "at least one device, and each once"),
     (lambda: agt.group("sim:1", "sim:1"), UsageError, "at least one device, and each once"),
+    (lambda: agt.spawn(3), NotAnOperationError, r"got 3 \(int\), where a DeviceOp is needed"),
     (lambda: agt.errors.CallRefusedError(2**31), UsageError, "from 1 to .* and got 2147483648"),
     (lambda: agt.ones(8).into_future().result(), NotReadyError, "has no result yet: await it"),
     (lambda: agt.CudaGraph("g", agt.create_stream()).launch().sync(),

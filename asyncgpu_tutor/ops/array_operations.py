@@ -221,7 +221,6 @@ def d2h(array: DeviceArray, out: npt.NDArray[Any] | None = None) -> DeviceOp[npt
             got = "an operation: use op.to_host()"
         raise errors.ArrayDTypeError(f"d2h copies a DeviceArray to the host, and got {got}")
     if out is not None:
-        array._check()
         check_out(array, out)  # a wrong call moves nothing
     array._spend("into d2h()")
     op = Download()

@@ -36,7 +36,7 @@ from asyncgpu_tutor.run.current import (
 )
 from asyncgpu_tutor.run.future import DeviceFuture
 from asyncgpu_tutor.run.submission import submit, wait
-from asyncgpu_tutor.traces.spans.tag import CURRENT, Name, forbid_nested_wait
+from asyncgpu_tutor.traces.spans.tag import Name
 
 if TYPE_CHECKING:
     import asyncio
@@ -314,8 +314,6 @@ class DeviceOp(Generic[T]):
             If called while an operation is being submitted.
         """
         __tracebackhide__ = True
-        if CURRENT.get() is not None:
-            forbid_nested_wait("sync()")
         stream, policy = choose(policy)
         return wait(submit(self._run, stream, policy, self._label, "sync()", True))
 

@@ -18,11 +18,11 @@ from asyncgpu_tutor.run.submission import Submission
 class OthersWork(Submission[None]):
     """A wait for what others enqueued. There is nothing to keep alive, and no result."""
 
-    point: Event | None = None
+    point: Event
 
     def deliver(self) -> None:
         """Nothing, or the error of work before it that nobody was told of."""
-        if self.point is not None and not self.point.succeeded:
+        if not self.point.succeeded:
             self.point.synchronize()
 
     def blame(self, error: BaseException) -> BaseException:
@@ -57,8 +57,9 @@ def reached(point: object) -> DeviceFuture[None]:
     future = DeviceFuture.of(waits)
     try:
         for device in known_devices():
-            waits.event = waits.point = of_this_process(device).mark(point)
-            if waits.event is not None:
+            found = of_this_process(device).mark(point)
+            if found is not None:
+                waits.event = waits.point = found
                 future.stream = device.default_stream
                 return future
     except DeviceError as error:  # of work before it: after a fault nothing can be recorded

@@ -178,3 +178,18 @@ def test_the_matrix_product_computes_what_its_reference_does(device: Device) -> 
     found = agt.sgemm_naive(3, 4, 5, 2.0, *on_device, -0.5, out.partition((16, 16))).output()
     (wanted,) = SGEMM_NAIVE.reference(3, 4, 5, 2.0, a, b, -0.5, c)
     np.testing.assert_allclose(found.to_host().sync(), wanted, rtol=1e-5)
+
+
+def test_references_are_what_the_kernels_do(sim: Device) -> None:
+    a, b, c, x = (
+        np.arange(np.prod(n), dtype=np.float32).reshape(n) - 9 for n in ((5, 7), (7, 3), (5, 3), 7)
+    )
+    for kernel, args, block in (
+        (agt.relu, (7, x, x), 8),
+        (agt.matvec_naive, (5, 7, a, x, x[:5]), 8),
+        (agt.sgemm_naive, (5, 3, 7, 2.0, a, b, 0.5, c), (8, 8)),
+    ):
+        given = [agt.h2d(arg) if isinstance(arg, np.ndarray) else arg for arg in args]
+        found = kernel(*given, grid=1, block=block).output().to_host().sync()
+        reference: Any = kernel._facts.reference
+        assert found.tolist() == reference(*args)[0].tolist()

@@ -137,7 +137,7 @@ FILES_WRONG = [
         ("#define F(a) a\n", "o[i] = F(1;"), ("#define F(a) a\n__device__ int f() { return F(1;", ""),
         ("struct B { using Q = int; };\ntemplate <class T> struct D : T { __device__ int f() { return Q; } };\n",
          "D<B> d; o[i] = d.f();"), ("#define F(a\n", ""),
-        ("template <class T> constexpr int two = 2\n", ""), ("template <class T> using Same = T\n", ""),
+        ("template <class T> constexpr int two = 2\n", ""), ("template <class T> using Same = T\n", ""), ("namespace a { __device__ int f() { return 1; }\n", ""),
     ]),
 ]  # fmt: skip
 

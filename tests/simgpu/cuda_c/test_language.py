@@ -272,6 +272,7 @@ STATEMENTS: list[tuple[str, str, Any]] = [
     ("", "__stcs(o + i, 7); o[i] += __ldcg(&o[i]);", 14),
     ("", "int all; unsigned m = __match_all_sync(~0u, n, &all); o[i] = (m == ~0u) + 2 * all;", 3),
     ("", "int all; unsigned m = __match_all_sync(~0u, i, &all); o[i] = m + all;", 0),
+    ("", "int s = 0; for (int j = 0; j < 9; j++) { switch (j) { case 1: s += 10; break; } if (j > 3) break; s++; } o[i] = s;", 14),
 ]  # fmt: skip
 # Operators by how tightly they bind, the loosest first ([expr]).
 BINDING = "|| && | ^ & ==,!= <,>,<=,>= <<,>> +,- *,/,%"

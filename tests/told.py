@@ -35,6 +35,8 @@ ANEW = re.compile(rf"\S*pytest-of-\S*|{PATHS}|0x[0-9a-f]{{6,}}|(?<=#)\d+|\d+(?= 
 # What a stream or a group is numbered depends on the tests before.
 NUMBERED = re.compile(r"(?<=stream )\d+(?= of )|(?<=group )\d+")
 FRACTION = re.compile(r"\d+\.\d{3,}(?:e[-+]?\d+)?")
+# What a page measures where it runs, or counts of our own lines, is another number each time.
+MEASURED = re.compile(r"your machine|this computer|real time|does the trip pay")
 # Where the parser gives up depends on how deep Python's stack is by then.
 DEEP = re.compile(r"(?s).*nested too deep.*")
 
@@ -93,14 +95,16 @@ class Told:
             return
         for outs in (cell.get("outputs", ()) for cell in cells):
             # A warning between two lines cuts what is printed, so it is put together again.
-            self.tell("".join(out["text"] for out in outs if out.get("name") == "stdout"))
-            for shown in (out.get("data", {}) for out in outs):
-                self.tell(shown.get("text/markdown") or shown.get("text/plain", ""))
+            texts = ["".join(out["text"] for out in outs if out.get("name") == "stdout")]
+            shown = [out.get("data", {}) for out in outs]
+            texts += [data.get("text/markdown") or data.get("text/plain", "") for data in shown]
+            for text in texts:
+                if text and not MEASURED.search(text):
+                    self.tell(text)
 
     def tell(self, text: str) -> None:
         """Have this compared, too, in the test that runs."""
-        if text:
-            self.met.append(NUMBERED.sub("...", plain(text)))
+        self.met.append(NUMBERED.sub("...", plain(text)))
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None]:

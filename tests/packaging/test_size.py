@@ -20,7 +20,7 @@ WHOLE = {
     "asyncgpu_tutor": 23_730,
     "asyncgpu_course": 11_797,
     "simgpu": 28_095,
-    "tests": 37_379,
+    "tests": 37_460,
     "course": 47_476,
     "tools": 7_840,
     "benchmarks": 9_000,

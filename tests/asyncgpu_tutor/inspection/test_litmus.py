@@ -1,7 +1,7 @@
 """Litmus tests: what is seen is allowed, on the simulated device and on the GPU whose counts are kept."""
 
-from collections.abc import Callable
-from itertools import product
+from collections.abc import Callable, Sequence
+from itertools import permutations, product
 
 import pytest
 
@@ -22,6 +22,32 @@ def test_what_is_seen_is_allowed(shape: str, fence: str, kind: str, blocks: bool
     if test.recorded is not None:
         assert sum(test.recorded.values()) >= 1_000_000
         assert set(test.recorded) <= set(test.allowed)
+
+
+def in_turns(threads: Sequence[str]) -> set[tuple[int, ...]]:
+    """What is read if the steps of threads take turns, in every order."""
+    left = [[step for step in thread.split() if step != "F"] for thread in threads]
+    order = [(role, n) for role, steps in enumerate(left) for n in range(len(steps))]
+    found = set[tuple[int, ...]]()
+    for turns in set(permutations([role for role, _ in order])):
+        memory, read, at = {"x": 0, "y": 0}, dict[tuple[int, int], int](), [0] * len(left)
+        for role in turns:
+            what, place = left[role][at[role]]
+            if what == "W":
+                memory[place] = 1
+            else:
+                read[role, at[role]] = memory[place]
+            at[role] += 1
+        found.add(tuple(read[key] for key in order if key in read))
+    return found
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_one_outcome_that_surprises_is_none_of_threads_that_take_turns(shape: str) -> None:
+    threads, weak = SHAPES[shape]
+    usual = in_turns(threads)
+    assert weak not in usual
+    assert {*product((0, 1), repeat=len(weak))} >= usual | {weak}
 
 
 def test_a_table_has_a_row_for_each_outcome(tell: Callable[[str], None]) -> None:

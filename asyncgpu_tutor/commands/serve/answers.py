@@ -68,13 +68,14 @@ class Answer:
         try:
             async with anyio.create_task_group() as group:
 
-                async def until_gone() -> None:  # ASGI says so after a whole response, too
+                async def until_gone() -> None:
                     while (await receive())["type"] != "http.disconnect":
                         pass
                     group.cancel_scope.cancel()
 
                 group.start_soon(until_gone)
                 end = await self._answered(scope, receive, send, group.cancel_scope)
+                group.cancel_scope.cancel()  # not every server says after a response that it is over
         finally:
             self._metrics.requests.labels(end).inc()
 

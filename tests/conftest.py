@@ -22,7 +22,7 @@ from asyncgpu_tutor.run.current import resolve
 
 from .full_runs import MARK, FullRuns
 from .in_a_browser import by_the_course, forbid
-from .told import Told
+from .told import Told, hooks
 from .tools import Command
 
 forbid(by_the_course)
@@ -162,8 +162,7 @@ def command(capsys: pytest.CaptureFixture[str], tell: Callable[[str], None]) -> 
 @pytest.fixture
 def tell(pytestconfig: pytest.Config) -> Callable[[str], None]:
     """Take a line that has to be the same in each run: see told.py."""
-    (hooks,) = [p for p in pytestconfig.pluginmanager.get_plugins() if isinstance(p, Told)]
-    return hooks.tell
+    return hooks(pytestconfig).tell
 
 
 @pytest.fixture

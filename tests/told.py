@@ -141,3 +141,9 @@ class Told:
             file.parent.mkdir(parents=True, exist_ok=True)
             text = json.dumps({**_read(file), **mine}, indent=1, sort_keys=True, ensure_ascii=False)
             file.write_text(text + "\n", encoding="utf-8", newline="\n")
+
+
+def hooks(config: pytest.Config) -> Told:
+    """The one that `conftest.py` registers."""
+    (found,) = [plugin for plugin in config.pluginmanager.get_plugins() if isinstance(plugin, Told)]
+    return found

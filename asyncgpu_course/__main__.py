@@ -3,8 +3,6 @@
 It has the tutor's commands, and ``start``, which brings the pages, and ``doctor``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from asyncgpu_tutor import __main__ as tutor

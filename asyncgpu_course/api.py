@@ -1,7 +1,5 @@
 """The functions that a notebook calls: `check`, `hint`, `solution`, `progress`, `forget`."""
 
-from __future__ import annotations
-
 import inspect
 import warnings
 from collections.abc import Iterator, Mapping

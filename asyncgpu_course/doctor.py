@@ -6,8 +6,6 @@ asks for the CuPy that fits (``--cupy-extra``). CuPy is tried in a process of it
 installation may end the process that touches it.
 """
 
-from __future__ import annotations
-
 import argparse
 import ctypes
 import importlib.metadata

@@ -1,7 +1,5 @@
 """Exhibits: reports of defective programs, under letters that do not give away what is wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

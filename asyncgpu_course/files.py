@@ -15,8 +15,6 @@ that it has locked is still the one at that path. Where a file system has no loc
 because refusing to save would lose work for certain.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import time

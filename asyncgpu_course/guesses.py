@@ -15,8 +15,6 @@ and its guess's cell, which Run All passes each time, sets that back. With ``ASY
 the site and the tests need it.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Sequence

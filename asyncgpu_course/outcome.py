@@ -1,7 +1,5 @@
 """The answer of a check to a learner: words, and timelines where time is the point."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -5,8 +5,6 @@ under a lock, and the file is replaced as a whole. A change that cannot be writt
 to the file when that can be read and written again: what others have written meanwhile stays.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import time

@@ -1,7 +1,5 @@
 """A recording with NVTX ranges in it, as a profiler would show them, where there is no profiler."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 from collections.abc import Generator

@@ -1,7 +1,5 @@
 """Several GPUs for a page, on any machine."""
 
-from __future__ import annotations
-
 import asyncgpu_tutor as agt
 
 

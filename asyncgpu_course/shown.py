@@ -1,7 +1,5 @@
 """Figures of Matplotlib: lanes of bars, and words for readers who can't see a figure."""
 
-from __future__ import annotations
-
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -14,8 +14,6 @@ A public name is imported from its room when it is first used (PEP 562), so that
 takes less than `import numpy`, and a program that reads traces never loads an interpreter of CUDA C.
 """
 
-from __future__ import annotations
-
 import sys
 from importlib import import_module
 

@@ -5,8 +5,6 @@ Each command lives in a module of its own, which is imported only when it is the
 ``asyncgpu-tutor`` is its script.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

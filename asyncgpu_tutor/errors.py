@@ -54,8 +54,6 @@ Catch the broadest one that you can handle. Each message says what was wrong, wh
 to do about it.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from traceback import extract_tb

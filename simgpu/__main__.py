@@ -1,7 +1,5 @@
 """The command line: `simgpu check`, `simgpu judge`, and without a command the GPUs that can be simulated."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

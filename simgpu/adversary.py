@@ -7,8 +7,6 @@ Burckhardt, Kothari, Musuvathi, Nagarakatte, "A randomized scheduler with probab
 finding bugs", ASPLOS 2010. This one gives no guarantee.)
 """
 
-from __future__ import annotations
-
 import random
 
 

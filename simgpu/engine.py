@@ -16,8 +16,6 @@ counts as time from when it went on: it looks again no sooner than that, and the
 no sooner than the kernel has worked up to it.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Catch the broadest one that you can handle. Each message says what was wrong, wh
 to do about it.
 """
 
-from __future__ import annotations
-
 import copy
 from dataclasses import dataclass
 

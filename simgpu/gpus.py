@@ -1,7 +1,5 @@
 """The GPUs that can be simulated: by name, from data sheets, or from a file that `save_spec` wrote."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math

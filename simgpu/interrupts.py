@@ -18,8 +18,6 @@ which takes ten times as long; a launch has a dozen swaps. Code that changes the
 `held_back` can be cut in two again.
 """
 
-from __future__ import annotations
-
 import sys
 from _signal import SIGINT, default_int_handler, getsignal, raise_signal
 from _signal import signal as set_handler

@@ -7,8 +7,6 @@ there are. In a *tree* values go up to a root and down again, which takes few st
 Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH", 2005; NCCL has both.)
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

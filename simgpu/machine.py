@@ -1,7 +1,5 @@
 """One simulated host: its clock, its devices' common engine, and who waits for what."""
 
-from __future__ import annotations
-
 import math
 import threading
 import time

@@ -6,8 +6,6 @@ environment, the end of the process names what was still alive on its simulated 
 from.
 """
 
-from __future__ import annotations
-
 import atexit
 import inspect
 import os

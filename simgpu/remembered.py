@@ -9,8 +9,6 @@ a new version and the same bytes. What else a result depends on has to be in the
 because a kernel follows addresses or waits for others, the launch isn't kept.
 """
 
-from __future__ import annotations
-
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable

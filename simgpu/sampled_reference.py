@@ -17,8 +17,6 @@ of the sampled blocks goes unseen. Integers have to be equal; sums of floats may
 NumPy adds in another order.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 What they mean is here, and what they are in constants.toml.
 """
 
-from __future__ import annotations
-
 import math
 import tomllib
 from dataclasses import dataclass

@@ -9,8 +9,6 @@ architecture", ISCA 2009; Volkov, "Understanding latency hiding on GPUs", 2016.)
 How well this predicts a real GPU is in docs/fidelity.md.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from itertools import repeat

@@ -5,8 +5,6 @@ text. They take square matrices, row after row, whose side is a multiple of `Run
 their lines, and teach nothing new.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import dataclass, replace

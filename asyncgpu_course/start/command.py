@@ -3,8 +3,6 @@
 Serves a checkout, whose pages are opened where they are, and an installed wheel, which has the pages in it.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import subprocess

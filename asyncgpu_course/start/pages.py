@@ -1,7 +1,5 @@
 """The course's pages: where they come from, and how they get into a learner's folder, and get newer there."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import time

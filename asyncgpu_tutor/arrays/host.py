@@ -1,7 +1,5 @@
 """Host arrays that a copy is still writing."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Iterator
 from functools import partial

@@ -1,7 +1,5 @@
 """Spans of another process in a recording of this one: with times of our clock, and numbers of their own."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from itertools import count
 from math import inf

@@ -1,7 +1,5 @@
 """Clusters whose workers are devices of this process."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any, Self
 

@@ -1,7 +1,5 @@
 """Clusters as a program sees them: GPUs to which it sends recipes."""
 
-from __future__ import annotations
-
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Iterator

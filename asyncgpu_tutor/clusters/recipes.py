@@ -16,8 +16,6 @@ Code travels, so both ends need the same version of Python and of this package. 
 worker may run code there.
 """
 
-from __future__ import annotations
-
 import dis
 import functools
 import pickle

@@ -1,7 +1,5 @@
 """Workers, handles to the arrays that stay with them, and the operation that finds one there."""
 
-from __future__ import annotations
-
 import sys
 import weakref
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Types of options that several commands have; argparse refuses what they refuse."""
 
-from __future__ import annotations
-
 from argparse import ArgumentTypeError
 from pathlib import Path
 

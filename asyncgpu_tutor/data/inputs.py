@@ -1,7 +1,5 @@
 """The inputs of the MLP pipeline, and the answers that they should get."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

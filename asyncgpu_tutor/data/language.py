@@ -7,8 +7,6 @@ by heart makes no sense. Its tokens are pairs of characters, and pairs of those 
 Weights are stored as one byte each with a scale for each row, and used as float32.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Those frames hold device memory, and whoever keeps an error must not keep that. 
 of a failed queue again for each who waits, so each gets a copy, to which notes can be added.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar

@@ -1,7 +1,5 @@
 """Opening devices by kind and number: the one place that knows both classes of them."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from typing import Any

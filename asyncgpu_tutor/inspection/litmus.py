@@ -1,7 +1,5 @@
 """Litmus tests of CUDA's memory: which outcomes are allowed, and which are seen."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Looking at a simulated device while something runs on it: its kernels by name, and beside their source."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 

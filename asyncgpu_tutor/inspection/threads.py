@@ -5,8 +5,6 @@ the elements that they touch, and lines between the two; what went wrong is red.
 same steps over the same ground.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property

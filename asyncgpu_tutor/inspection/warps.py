@@ -3,8 +3,6 @@
 All of it is from the model of time, so it needs no device: `simgpu.report.block_timeline` says how.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

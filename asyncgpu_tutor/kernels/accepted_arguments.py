@@ -1,7 +1,5 @@
 """From what a caller passes to what a kernel takes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, cast

@@ -1,7 +1,5 @@
 """A kernel's `__constant__` and `__device__` variables, set and read from the host."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 

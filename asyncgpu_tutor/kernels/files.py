@@ -4,8 +4,6 @@ So do the headers of this package (`kernels/headers`), in a source of any origin
 Both devices get the same text.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path

@@ -3,8 +3,6 @@
 All arrays are row-major.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

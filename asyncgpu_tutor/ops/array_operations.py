@@ -1,7 +1,5 @@
 """The operations that make, fill and copy arrays."""
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Callable, Iterator

@@ -15,8 +15,6 @@ Ranks in other processes can't be asked without a message for each call, so a cl
 when a recipe has ended.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import sys

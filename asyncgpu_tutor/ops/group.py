@@ -1,7 +1,5 @@
 """Several operations as one: in order on one stream, or side by side on several, of one device or more."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from types import FrameType

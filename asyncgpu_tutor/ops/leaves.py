@@ -1,7 +1,5 @@
 """Operations that are made of no others."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar

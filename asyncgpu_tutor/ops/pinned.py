@@ -1,7 +1,5 @@
 """Pinned host memory, and arrays of other libraries."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

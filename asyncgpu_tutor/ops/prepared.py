@@ -16,8 +16,6 @@ read, between two runs. A borrowed array has an owner outside, which may give it
 whether it still is there.
 """
 
-from __future__ import annotations
-
 import sys
 from abc import ABC, abstractmethod
 from functools import partial

@@ -1,7 +1,5 @@
 """A simulated host's clock as trio's own, so that deadlines are in the device's time."""
 
-from __future__ import annotations
-
 import math
 from typing import TYPE_CHECKING, Any
 

@@ -18,8 +18,6 @@ captured comes after its last use.
 Memory that is used again without `come_after` is not protected by anything here.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass

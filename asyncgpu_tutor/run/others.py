@@ -6,8 +6,6 @@ is waited for like an operation: by looks at first, then by a thread. CUDA's own
 function on the stream, would cost less, but after a fault it never comes.
 """
 
-from __future__ import annotations
-
 from asyncgpu_tutor.devices.protocol import Event
 from asyncgpu_tutor.errors import DeviceError, DeviceMismatchError
 from asyncgpu_tutor.run.current import current_device, known_devices, of_this_process

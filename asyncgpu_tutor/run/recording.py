@@ -1,7 +1,5 @@
 """Recording: what the devices did while a block of code ran."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Lanes of a server."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar

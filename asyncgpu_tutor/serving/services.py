@@ -10,8 +10,6 @@ What the system refuses, the kernel is told, by the system's own number of the e
 without. A mistake of the program, such as a file that it never listed, is an error of the program's.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager

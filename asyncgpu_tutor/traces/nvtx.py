@@ -9,8 +9,6 @@ awaits gives its thread to others, which push and pop on the same stack; so what
 `across`. NVTX keeps every name forever: name the sort of work ("batch"), and do not count in names.
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 import warnings

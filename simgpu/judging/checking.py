@@ -1,7 +1,5 @@
 """`simgpu check`: what of a file can be read, and whether it does what its spec says."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -7,8 +7,6 @@ some sizes are drawn for each judgement. The reference computes its values befor
 never get into the simulated device's memory. docs/kernels_in_ci.md says what isn't decided.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -4,8 +4,6 @@ It's a Python file beside the kernel's, `mine_spec.py` beside `mine.cu`, and not
 Python anyway, and so are shapes that follow from n. Its code is executed; a kernel is never more than data.
 """
 
-from __future__ import annotations
-
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Limits of time and memory for what strangers wrote: clear errors, and no machine that stands still."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Callable, Generator
 from contextlib import contextmanager

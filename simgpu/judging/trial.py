@@ -6,8 +6,6 @@ in the second. Memory that a kernel is to fill holds noise that counts as unwrit
 zeros pass for a result. What is compared is a copy, and the reference has computed it before the kernel runs.
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout

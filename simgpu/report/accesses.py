@@ -1,7 +1,5 @@
 """Every access that the threads of one launch make, in order."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any

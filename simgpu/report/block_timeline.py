@@ -9,8 +9,6 @@ shared memory or computing. So the last warp ends when the launch does. (If warp
 barriers, they would end later: then all are drawn shorter.)
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, get_args
 

@@ -1,7 +1,5 @@
 """A report as text: a column for each kernel, and a kernel's source, each line with what it did."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 
 from simgpu.cuda_c import Counts, LineCounts

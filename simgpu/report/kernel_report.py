@@ -1,7 +1,5 @@
 """Launches of one kernel added up, and what follows from the sums."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

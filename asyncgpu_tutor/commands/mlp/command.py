@@ -1,7 +1,5 @@
 """The command line of the MLP: ``python -m asyncgpu_tutor mlp``."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import sys

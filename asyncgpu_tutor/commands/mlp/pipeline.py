@@ -1,7 +1,5 @@
 """One batch: ``relu(x @ w0 @ w1)`` as one lazy operation."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A run in words: its results, checked against a reference in float64, and the ways beside each other."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 import numpy as np

@@ -9,8 +9,6 @@ would dwarf it in the trace. A real host also gets faster: Python specialises co
 way is run until all of that is done, and then once more for the record.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Finding Nsight Systems, and running a program under it."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

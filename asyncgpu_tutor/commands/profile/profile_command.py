@@ -1,7 +1,5 @@
 """``asyncgpu-tutor profile``: run a program under Nsight Systems, or read a file, and report on it."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

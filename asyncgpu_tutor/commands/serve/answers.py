@@ -8,8 +8,6 @@ Nothing is sent before the first token is there. Up to then an error can have a 
 where too many wait. Later it's an event in the stream, which clients of this API raise as an error, too.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from contextlib import aclosing

@@ -1,7 +1,5 @@
 """The application: which path leads where, and limits that hold for all of them."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager

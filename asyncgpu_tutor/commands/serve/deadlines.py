@@ -11,8 +11,6 @@ which we only notice because the buffer for it has room for nothing: with the us
 of somebody who never reads would stay in there, and closing a connection waits for them.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 

@@ -1,7 +1,5 @@
 """The server around the application: where it listens, and how it ends."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from types import FrameType

@@ -1,7 +1,5 @@
 """The GPU's timeline while it talks: a few steps, and who sat where in them."""
 
-from __future__ import annotations
-
 import asyncio
 
 import asyncgpu_tutor as agt

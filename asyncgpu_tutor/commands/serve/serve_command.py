@@ -1,7 +1,5 @@
 """The command line of the server: ``python -m asyncgpu_tutor serve``."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import math

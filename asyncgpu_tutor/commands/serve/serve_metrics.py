@@ -1,7 +1,5 @@
 """Numbers for a monitor, in the form of Prometheus."""
 
-from __future__ import annotations
-
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 import asyncgpu_tutor as agt

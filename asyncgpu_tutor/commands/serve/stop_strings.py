@@ -4,8 +4,6 @@ A client that hears a text token by token can't be told to forget some of it, an
 one token and end three later. So whatever may become one is held back until it has, or can't any more.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 

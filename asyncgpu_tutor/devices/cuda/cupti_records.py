@@ -1,7 +1,5 @@
 """CUPTI's records, as far as a trace needs them: on the host's clock, and given to what asked for them."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter

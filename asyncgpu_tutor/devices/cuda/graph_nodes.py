@@ -1,7 +1,5 @@
 """The nodes of a CUDA graph, for a recording that can see them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Packets of `hostcall.cuh`, which kernel and host hand to each other: a step out of turn is an error."""
 
-from __future__ import annotations
-
 from simgpu.cuda_c.compile import builtins
 from simgpu.cuda_c.compile.builtins.common import arguments
 from simgpu.cuda_c.compile.context import Context

@@ -1,7 +1,5 @@
 """The detective, and its list of suspects: one function each, from a trace to findings. Times in us."""
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence

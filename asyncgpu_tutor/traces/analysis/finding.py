@@ -1,7 +1,5 @@
 """Findings of the detective."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Why streams stood still, the device with them, and what the host did meanwhile. Times in us."""
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping

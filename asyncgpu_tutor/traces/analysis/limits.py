@@ -1,7 +1,5 @@
 """The second half of the detective's list: what limits a program, be it without a fault. Times in us."""
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence

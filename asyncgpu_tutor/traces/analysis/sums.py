@@ -1,7 +1,5 @@
 """Sums by kernel, copy, call and range: what one asks of a profile first. Times in us."""
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence

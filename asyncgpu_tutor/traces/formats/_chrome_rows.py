@@ -4,8 +4,6 @@ Format: "Trace Event Format", https://perfetto.dev/docs/getting-started/other-fo
 ``cat`` and ``args`` was looked at in traces of PyTorch 1.9 to 2.6. Times there are us, or fractions of them.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import sys

@@ -3,8 +3,6 @@
 Format: "Trace Event Format", https://perfetto.dev/docs/getting-started/other-formats.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

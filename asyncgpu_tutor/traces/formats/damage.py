@@ -13,8 +13,6 @@ for the work. If most of the work begins before its call, then the clocks of hos
 record is to blame.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple

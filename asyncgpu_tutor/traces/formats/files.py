@@ -1,7 +1,5 @@
 """Files of traces: those that come with this package, and anybody's, whatever they are."""
 
-from __future__ import annotations
-
 import gzip
 import stat
 import zlib

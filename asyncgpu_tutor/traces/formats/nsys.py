@@ -5,8 +5,6 @@ Tables and columns are those of the profiler's documentation, "SQLite Schema Ref
 2025.3. A table exists only if there is data for it, and none has an order.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

@@ -5,8 +5,6 @@ field is checked: the type, that times are finite and in order, that ids are uni
 for what came later, which rules out cycles.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -11,8 +11,6 @@ nothing is live.
 # pyright: reportUnknownArgumentType=false, reportUntypedBaseClass=false, reportAttributeAccessIssue=false
 # pyright: reportMissingModuleSource=false
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """A timeline as boxes, lines and words, in pixels: what `svg` writes down."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The looks of a kind of span, or of an operation: also to the colour-blind, and on a grey printer."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ page are CSS variables, so it is dark in a dark JupyterLab, and where the system
 picture (`asyncgpu_tutor.traces.live`) draws the same bars again when one zooms; `data` has them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape

@@ -1,7 +1,5 @@
 """The host's calls into CUDA, by the names that CUPTI and the files of profilers have for them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 WAITS = ("cudaStreamSynchronize", "cudaEventSynchronize", "cudaDeviceSynchronize", "cuStreamSynchronize",

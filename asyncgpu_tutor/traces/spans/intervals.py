@@ -1,7 +1,5 @@
 """Arithmetic with half-open intervals [start, end) of time. Empty ones vanish."""
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence

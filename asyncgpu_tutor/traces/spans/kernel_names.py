@@ -5,8 +5,6 @@ namespaces and nothing else. The grammar is that of the Itanium C++ ABI, "Extern
 (https://itanium-cxx-abi.github.io/cxx-abi/abi.html#mangling).
 """
 
-from __future__ import annotations
-
 import re
 
 _FULL = 500  # characters of a full name that are kept: a trace may have a million spans

@@ -1,7 +1,5 @@
 """Which lane each span is drawn on, and in which row of it."""
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The log that a device writes while it is recorded: spans, and the order between them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count

@@ -1,7 +1,5 @@
 """A trace in numbers. All times in us."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 The questions are methods of `Trace`.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterable

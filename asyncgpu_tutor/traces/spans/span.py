@@ -1,7 +1,5 @@
 """One interval on one lane: the only schema for time in this package."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar, cast, get_args

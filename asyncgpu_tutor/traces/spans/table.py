@@ -1,7 +1,5 @@
 """A trace as plain text: what its picture shows, for those who cannot see one, and for logs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby

@@ -1,7 +1,5 @@
 """A stretch in which Python's garbage collector rests."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Generator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The words that tables and pictures share: for kinds of spans, engines, clocks and numbers of things."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Literal
 

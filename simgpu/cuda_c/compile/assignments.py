@@ -1,7 +1,5 @@
 """Expressions that change something: `=`, `+=` and its like, `++` and `--`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Lists in braces: values and initialisers."""
 
-from __future__ import annotations
-
 from simgpu.cuda_c import types
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import constant, convert, null, typed_value

@@ -4,8 +4,6 @@ A device function is compiled anew at each call, as if written there. That is wh
 functions; it makes references and templates simple, and it is why recursion is refused.
 """
 
-from __future__ import annotations
-
 from copy import deepcopy
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Constants that a constexpr function computes: it is run, by one thread, while the file is compiled."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, cast
 

@@ -9,8 +9,6 @@ H200.) Only products that stand in the sum itself are fused here; NVVM also fuse
 carries from one statement to the next.
 """
 
-from __future__ import annotations
-
 from simgpu.cuda_c.compile.typed import Evaluate, Expr
 from simgpu.cuda_c.lockstep.values import fused
 from simgpu.cuda_c.types import Scalar

@@ -12,8 +12,6 @@ its wait, and it only counts until it gives up, millions of turns would all be t
 leaps near its end (`_leap`), and the turns in between are never run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

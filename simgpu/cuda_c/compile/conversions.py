@@ -1,7 +1,5 @@
 """Making expressions, and turning them into values of another type."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any

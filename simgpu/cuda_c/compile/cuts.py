@@ -13,8 +13,6 @@ an expression turns up (`NeedsCuts`), what was lowered is dropped, and the kerne
 with them.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from simgpu.cuda_c.compile import conversions, form, rooms, waiting

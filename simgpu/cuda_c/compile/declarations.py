@@ -1,7 +1,5 @@
 """Declarations: registers, references, arrays, shared memory."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from simgpu.cuda_c import types

@@ -1,7 +1,5 @@
 """Literals, casts, unary and binary operators, and expressions that part the warps."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ The numbers are a program's own, and the same in all its kernels: 1 for the firs
 something takes, and so on. The host may read one from a variable and pass it to a kernel of the program.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from simgpu.cuda_c.compile.context import Context

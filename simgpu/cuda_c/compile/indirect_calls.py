@@ -6,8 +6,6 @@ the type, and whose address something takes, are expanded, and each thread runs 
 threads of one warp that call different functions run them one after the other, as on a GPU.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Compiling a kernel: lowered to its form, then by passes to closures."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from simgpu.cuda_c.compile.context import Context, Frame

@@ -4,8 +4,6 @@ A lambda is a struct that keeps what is captured, with one function. What it onl
 name, in the scope in which the lambda stands, because functions are expanded where they are called.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Operators on values: arithmetic, comparisons, pointers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -3,8 +3,6 @@
 What the parameters of a template stand for in a call is found first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias

@@ -1,7 +1,5 @@
 """Names, members, indices, addresses: what has a place, and where it is."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from difflib import get_close_matches

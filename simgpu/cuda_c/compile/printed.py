@@ -1,7 +1,5 @@
 """The form in print: a line an operation, and beside it what the passes found."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 

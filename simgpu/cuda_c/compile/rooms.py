@@ -1,7 +1,5 @@
 """Rooms for values: local memory of each thread, arguments, and what references are bound to."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

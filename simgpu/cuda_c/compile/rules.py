@@ -1,7 +1,5 @@
 """The table that says which function compiles which node of the syntax tree."""
 
-from __future__ import annotations
-
 from simgpu.cuda_c.compile import (
     assignments,
     braces,

@@ -1,7 +1,5 @@
 """The facts about a kernel that the host needs: its parameters."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Statements, each as steps of the form."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

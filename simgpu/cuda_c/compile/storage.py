@@ -1,7 +1,5 @@
 """Registers and memory: reading and writing what has a place."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 import numpy as np

@@ -9,8 +9,6 @@ counted and checked, as if each turn had loaded for itself. Should anything fail
 by turn, and fails where it should.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

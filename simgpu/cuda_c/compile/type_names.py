@@ -1,7 +1,5 @@
 """The types that names stand for, and the values of constant expressions in them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field

@@ -15,8 +15,6 @@ Places are numbered in the order of the source. So the places within a step are 
 entered again knows by two comparisons which of its parts to pass the lanes on to.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations

@@ -1,7 +1,5 @@
 """The results of the walk over a kernel's form."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

@@ -1,7 +1,5 @@
 """Counts of what a launch did, for a timing model and for people."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 

@@ -4,8 +4,6 @@ A loop whose bounds are known is unrolled if it is short: its counter then costs
 it is part of an instruction. A value that no turn of a loop changes is computed once, in front of it.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Sequence
 

@@ -1,7 +1,5 @@
 """The state of the walk over a form."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass

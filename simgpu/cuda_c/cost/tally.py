@@ -13,8 +13,6 @@ gather on the mask first (`Mask.pending`), and its warps are credited with the s
 is changed in place would give its charges to the wrong warps.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field

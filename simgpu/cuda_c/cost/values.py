@@ -1,7 +1,5 @@
 """The facts that the walk finds about each value, and the charge for computing it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

@@ -20,8 +20,6 @@ Whether a variable holds what was loaded is known only when all its assignments 
 last question is answered at the end.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any

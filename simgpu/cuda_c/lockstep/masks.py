@@ -7,8 +7,6 @@ go on behind it; those that left by `break` or `return` are kept aside (`Team.le
 where their ways meet again.
 """
 
-from __future__ import annotations
-
 from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np

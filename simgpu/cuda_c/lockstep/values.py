@@ -7,8 +7,6 @@ A value is a NumPy scalar where it is the same in every thread, and an array of 
 where it is not. Arrays are never changed in place, so that one may stand for several variables.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, TypeAlias
 

@@ -24,8 +24,6 @@ Nothing is polled. But threads that run on in a loop let others who may go on ha
 statement that is left by `Apart` runs again as a whole, so it must not have had any effect by then.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast

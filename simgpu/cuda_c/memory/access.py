@@ -1,7 +1,5 @@
 """Loading, storing and merging values of any type."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from math import gcd
 from typing import Any, cast

@@ -5,8 +5,6 @@ of its memory, has a part of the address space to itself: so a pointer that leav
 another one is still known to be of it, and is checked as any other. Null is 0.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Global memory during one launch."""
 
-from __future__ import annotations
-
 from typing import Any, NoReturn
 
 import numpy as np

@@ -11,8 +11,6 @@ no holes. Whatever computes with a value asks `require` first, and gets a plain 
 that skips this would hand the holes on to its result, and blame a line that is innocent.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -19,8 +19,6 @@ old values in a row, and after some millions of steps memory gets kind, or a loo
 would not end.
 """
 
-from __future__ import annotations
-
 import random
 import weakref
 from collections import defaultdict

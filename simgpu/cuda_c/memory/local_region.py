@@ -1,7 +1,5 @@
 """Arrays and addressed variables that each thread has of its own."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Any
 

@@ -3,8 +3,6 @@
 Each function raises for the first lane that has such an address, or does nothing.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Shared memory of a batch of blocks."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A launch under way: its blocks, batch after batch, and those again who had to wait for others."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass

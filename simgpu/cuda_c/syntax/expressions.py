@@ -4,8 +4,6 @@
 reference to one; without a name they are types by themselves.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

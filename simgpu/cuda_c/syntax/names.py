@@ -1,7 +1,5 @@
 """The variables that a piece of source changes, as far as their names tell."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import TypeAlias, TypeVar
 

@@ -1,7 +1,5 @@
 """Statements and local declarations."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Functions, and structs with what they are made of: members, constants, functions, types."""
 
-from __future__ import annotations
-
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.syntax.ast import CONVERSION
 from simgpu.cuda_c.syntax.statements import StatementParser

@@ -1,7 +1,5 @@
 """The lower half of the parser: reading tokens, and types."""
 
-from __future__ import annotations
-
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence

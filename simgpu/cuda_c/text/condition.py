@@ -1,7 +1,5 @@
 """The integer expressions of `#if`."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable
 

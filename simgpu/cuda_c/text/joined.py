@@ -1,7 +1,5 @@
 """A published `.cu` file as one text: its author's own headers stand where they are included."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from os import PathLike

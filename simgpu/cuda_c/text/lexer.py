@@ -3,8 +3,6 @@
 Comments go; newlines stay, for the preprocessor.
 """
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Macros and conditional text: `#define`, `#if` and their like."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -8,8 +8,6 @@ since a kernel may use the macros; an `#include` stays if it brings what device 
 compile this text.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The functions that CUDA C brings along, by name."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection
 from difflib import get_close_matches

@@ -6,8 +6,6 @@ its last bits from run to run. Where memory is hostile, a seed draws another ord
 so that a kernel that relies on the order of threads is found out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, TypeAlias
 

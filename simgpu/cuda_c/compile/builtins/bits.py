@@ -1,7 +1,5 @@
 """Functions of the bits of a number."""
 
-from __future__ import annotations
-
 from functools import partial
 from operator import methodcaller
 from typing import Any

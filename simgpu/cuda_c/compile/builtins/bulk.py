@@ -4,8 +4,6 @@ And what inline assembly says of all copies: shared memory by addresses of 32 bi
 threads write and what copies read, which go by ways of their own (PTX ISA, "Proxies").
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from typing import Any

@@ -5,8 +5,6 @@ write its handler, or a call of a maker such as `by_thread`, into the table of t
 says what it computes, and by `Price` or `Context.work` what a warp pays for it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 

@@ -3,8 +3,6 @@
 cuda_pipeline.h has the copies, and the headers cuda/barrier and cuda/pipeline are made of both.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any

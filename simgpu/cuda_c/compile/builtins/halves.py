@@ -1,7 +1,5 @@
 """`half` and `half2`, of cuda_fp16.h: conversions and arithmetic."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

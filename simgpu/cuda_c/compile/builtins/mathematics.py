@@ -5,8 +5,6 @@ to 2 units in the last place (CUDA C++ Programming Guide, "Mathematical Function
 ones with two underscores more. `sqrt`, division, `fma` and the rounding functions are exact on both.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """Vector constructors, cached loads, printf, assert, clocks and hints."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator

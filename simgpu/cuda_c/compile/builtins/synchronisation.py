@@ -1,7 +1,5 @@
 """Barriers and fences."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

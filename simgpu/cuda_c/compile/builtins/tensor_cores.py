@@ -10,8 +10,6 @@ asking an H200 with CUDA 13. Of 60 ways to do it, this one alone has all of 327,
 halves in all three shapes and bfloat16 in one, sums that cancel, that are tiny, and that are of all sizes.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Functions by which the lanes of a warp look at each other."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial

@@ -5,8 +5,6 @@ steps are one product with a power of the step's matrix. The matrices are made b
 needed; a product takes the vector byte by byte, with a table for each.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

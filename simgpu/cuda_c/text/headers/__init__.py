@@ -1,7 +1,5 @@
 """Files of CUDA C that go in front of a kernel: standard names, and headers of NVIDIA's."""
 
-from __future__ import annotations
-
 from functools import cache
 from importlib.resources import files
 

@@ -31,6 +31,9 @@ class Moved:
     copies: list[tuple[bool, _Array]] = field(default_factory=list[tuple[bool, _Array]])
     # The pinned arrays that copies to the device came from; None for pageable memory.
     sources: list[Any] = field(default_factory=list[Any])
+    # Memory of which somebody wants to know what each kernel leaves there, and that.
+    kept: Any = None
+    left: list[_Array] = field(default_factory=list[_Array])
 
     def by_kernels(self, results: object, *given: object) -> None:
         """Refuse numbers that the host computed, not kernels from what was `given`; it may send them back."""
@@ -94,6 +97,7 @@ class CheckDevice(SimDevice):
         self.moved: Moved | None = None  # while somebody wants to know
         self.fleet: Sequence[CheckDevice] = (self,)  # it, and those of its machine
         self._waited_for: int | None = None  # streams, while the device is waited for
+        self._room = 0  # bytes of the array that is being made
         self._home = threading.get_ident()
         options.setdefault("machine", SimMachine())
         super().__init__(ordinal, **options)
@@ -113,6 +117,8 @@ class CheckDevice(SimDevice):
             if self._waited_for:
                 more["detail"] = {**(more.get("detail") or {}), GOES_ON: True}
             self._waited_for += 1
+        if str(what[0]).startswith("malloc "):
+            more["detail"] = {"bytes": self._room}
         return super()._host_span(kind, *what, **more)
 
     def block(self, *what: Any, **more: Any) -> None:
@@ -133,6 +139,7 @@ class CheckDevice(SimDevice):
 
     def malloc(self, nbytes: int, name: str, stream: object) -> Any:
         """Allocate memory that holds no zeros by luck."""
+        self._room = nbytes
         memory = super().malloc(nbytes, name, stream)
         memory.cells.data[:] = ord(GARBAGE)
         return memory
@@ -158,6 +165,7 @@ def _noted(piece: Any, moved: Moved, computed: bool) -> Any:
         if piece.kind == "h2d":
             moved.copies.append((True, piece.writes[0].cells.data[: piece.detail["bytes"]].copy()))
         if piece.kind == "kernel":
+            moved.left += [m.cells.data.copy() for m in piece.writes if m is moved.kept]
             moved.copies += [(False, m.cells.data.copy()) for m in piece.writes if m.cells.mapped]
         return work
 

@@ -52,11 +52,18 @@ def driver_calls(trace: agt.Trace, what: str) -> int:
     return sum(span.kind == "call" and span.name.startswith(what) for span in trace)
 
 
-def allocations(trace: agt.Trace, most: int, why: str) -> None:
-    """At most so many arrays were made on the device."""
-    found = driver_calls(trace, "malloc ")
-    made = f"{count(found, 'array')} were made on the device, and {most} are enough: "
-    must(found <= most, made + why)
+def allocations(trace: agt.Trace, sizes: Sequence[int], why: str) -> None:
+    """No more arrays were made on the device than of these sizes, in bytes, and no more bytes in all."""
+    made, most = room_made(trace), sum(sizes)
+    cause = f"{count(len(made), 'array')} were made on the device, and {len(sizes)} are enough: "
+    must(len(made) <= len(sizes), cause + why)
+    cause = f"the arrays that were made on the device take {sum(made):,} bytes, and {most:,} are enough: "
+    must(sum(made) <= most, cause + why)
+
+
+def room_made(trace: agt.Trace) -> list[int]:
+    """The bytes of each array that was made on the device."""
+    return [span.detail["bytes"] for span in trace if span.name.startswith("malloc ")]
 
 
 def captures(trace: agt.Trace, most: int, why: str) -> None:

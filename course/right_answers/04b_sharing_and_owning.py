@@ -17,11 +17,11 @@ def orders(matrix, v, draft, times, twice):
 
 # %% id=04b-lend
 # - def orders(matrix, v, draft, times, twice):
-# + DOUBLE = """extern "C" __global__ void into(const float* x, float* y) { y[blockIdx.x] = 2 * x[blockIdx.x]; }"""
+# + DOUBLE = """extern "C" __global__ void into(float* x, float* y) { y[blockIdx.x] = 2 * x[blockIdx.x]; }"""
 # +
 # + def orders(matrix, v, draft, times, twice):  # a kernel reads the loan, and writes elsewhere
 # - twice(agt.dup(v.borrow()).last()),
-# + agt.Kernel(DOUBLE)(v.borrow(), agt.empty(n).partition(1)).output().to_host(),
+# + agt.Kernel(DOUBLE)(v.borrow(), agt.empty(n).partition(1)).last().unpartition().to_host(),
 
 
 # %% id=04b-challenge

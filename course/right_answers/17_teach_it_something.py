@@ -23,3 +23,19 @@ def falling(make, rates, stream):
 # +     for _ in range(rounds):
 # - out = places[number % 2]
 # + out = agt.pinned(1)
+
+
+# %% id=17-loss
+# - if (i >= examples) return;
+# - float* mine = logits + i * tokens;
+# + __shared__ float rows[64 * 50];  // neighbours fetch numbers that are neighbours
+# + int before = (i - (int)threadIdx.x) * tokens, all = min(64 * tokens, examples * tokens - before);
+# + for (int k = threadIdx.x; k < all; k += 64) rows[k] = logits[before + k];
+# + __syncthreads();
+# + float* mine = rows + threadIdx.x * tokens;
+# + if (i < examples) {
+# - mine[j] = (expf(mine[j] - most) / sum - (j == right[i])) / examples;
+# + mine[j] = (expf(mine[j] - most) / sum - (j == right[i])) / examples;
+# + }
+# + __syncthreads();
+# + for (int k = threadIdx.x; k < all; k += 64) logits[before + k] = rows[k];

@@ -19,3 +19,11 @@
 # +     else:
 # +         loop.graph_on(stream).launch().async_on(stream)
 # + return [told(*both) for both in zip(rooms, streams)]
+
+
+# %% id=18-while
+# - loop = agt.CudaGraph.while_loop(going.borrow(), step())
+# - return agt.zip(loop, agt.d2h(text.borrow(), out=out)).graph_on(stream)
+# + first, more = agt.CudaGraph.cond, agt.CudaGraph.while_loop
+# + two = agt.zip(step(), first(going.borrow(), step()))
+# + return agt.zip(first(going.borrow(), step()), more(going.borrow(), two), agt.d2h(text.borrow(), out=out)).graph_on(stream)

@@ -67,3 +67,17 @@
 # - empty[k % 2].wait_parity(1 - k / 2 % 2);
 # + if (lane == 0) empty[k % 2].wait_parity(1 - k / 2 % 2);
 # + __syncwarp();
+
+
+# %% id=21b-meanwhile
+# - if (me == 0) init(&bar, 64);
+# + if (me == 0) init(&bar, 2);  // a lane of each warp arrives for it
+# - auto token = bar.arrive();
+# - float mine = own(x[me]);
+# - bar.wait(std::move(token));
+# - y[me] = mine + shared[63 - me];
+# + __syncwarp();
+# + if (me % 32 == 0) (void)bar.arrive();
+# + y[me] = own(x[me]);
+# + bar.wait_parity(0);
+# + y[me] += shared[63 - me];

@@ -255,3 +255,25 @@ def cooled(x, step, rounds):
 # + return [
 # - times(matrix, agt.full(n, 2)),
 # + other.and_then(lambda other: times(other, agt.full(n, 2))),
+
+
+# %% id=04b-lend cause="a kernel changed `v`, and another one changed it back"
+# - def orders(matrix, v, draft, times, twice):
+# + half = agt.Kernel('extern "C" __global__ void half(float* x) { x[blockIdx.x] *= 0.5f; }')
+# +
+# + def orders(matrix, v, draft, times, twice):
+# - twice(agt.dup(v.borrow()).last()),
+# + agt.zip(twice(v.borrow()), half(v.borrow(), grid=n, block=1)).first(),
+
+
+# %% id=04b-challenge cause="take 1,200,000 bytes, and 800,000 are enough: write where nobody"
+# - def cooled(x, step, rounds):
+# -     pair = agt.zip(agt.h2d(x), agt.zeros(x.size))
+# + cut = agt.Kernel('extern "C" __global__ void cut(float* x, const float* y) { x[blockIdx.x] = y[blockIdx.x]; }')
+# +
+# + def cooled(x, step, rounds):
+# +     pair = agt.zip(agt.h2d(x), agt.zeros(2 * x.size))
+# - return pair.first().to_host()
+# + if rounds % 2:
+# +     pair = pair.and_then(lambda t: cut(t[1], t[0], grid=x.size, block=1))
+# + return pair.first().to_host()

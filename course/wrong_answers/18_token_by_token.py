@@ -277,7 +277,7 @@ def say_all(rooms, lasts):  # a graph for each, the longest first
 # + if now <= 0:
 
 
-# %% id=18-while cause="there's no loop in the graph"
+# %% id=18-while cause="6 steps ran outside of a loop"
 # - loop = agt.CudaGraph.while_loop(going.borrow(), step())
 # + loop = agt.zip(*[agt.CudaGraph.cond(going.borrow(), step()) for _ in range(120)])
 
@@ -292,3 +292,11 @@ def say_all(rooms, lasts):  # a graph for each, the longest first
 # +     keys[to + i] = qkv[slot * 3 * size + size + i];
 # +     values[to + i] = qkv[slot * 3 * size + 2 * size + i];
 # + }
+
+
+# %% id=18-while cause="6 steps ran outside of a loop, and there may be any number of them"
+# - loop = agt.CudaGraph.while_loop(going.borrow(), step())
+# + loop = [agt.CudaGraph.cond(going.borrow(), step()) for _ in range(text.size)]
+# + loop.append(agt.CudaGraph.while_loop(going.borrow(), step()))  # finds nothing to do
+# - return agt.zip(loop, agt.d2h(text.borrow(), out=out)).graph_on(stream)
+# + return agt.zip(*loop, agt.d2h(text.borrow(), out=out)).graph_on(stream)

@@ -18,6 +18,7 @@ _MANY = 37  # turns: more than anybody would write down
 _WORD = 8  # bytes of a barrier
 _PACKET = 4 * WARP  # bytes
 _OWN = 60  # clocks: `own` takes 160, and 80 by fused multiply-adds
+_FLOPS = 64 * (2 * 20 + 1)  # of 64 threads, with an `own` each
 
 
 def check_meanwhile(mine: Any, _model: Any) -> None:
@@ -41,6 +42,9 @@ def check_meanwhile(mine: Any, _model: Any) -> None:
             must(busy >= _OWN, cause)
             if at.write:
                 came[warp] = now
+    cause = f"the threads add and multiply {report.flops} times, and {_FLOPS} times are enough: compute "
+    cause += "`own` once, between `arrive()` and the wait, and keep the result"
+    must(report.flops < 1.5 * _FLOPS, cause)
     _met_once(report.counts.barriers - 1)  # besides the phase
     _passes_through(run, given, 6, 4)
 
@@ -78,9 +82,8 @@ def check_handover(mine: Any, _model: Any) -> None:
 def _waits_for_that_place(steps: Sequence[Any], sizes: Mapping[str, int]) -> None:
     """Who waits before it uses a place waits where others arrive who have used that one."""
     last = dict[int, tuple[str, int]]()  # the place that a thread has used
-    used = defaultdict[tuple[str, int], set[tuple[str, int]]](
-        set
-    )  # before somebody arrived at a barrier
+    # Before somebody arrived at a barrier.
+    used = defaultdict[tuple[str, int], set[tuple[str, int]]](set)
     passed = defaultdict[int, list[tuple[str, int]]](list)  # barriers, since it used a place
     found = list[tuple[int, tuple[str, int], tuple[str, int], int]]()
     for step in steps:

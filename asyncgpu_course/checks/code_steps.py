@@ -42,6 +42,48 @@ def with_commas(source: str) -> list[str]:
     return sorted({base.name for base in bases if isinstance(base, ast.DeclRefExpr)})
 
 
+def waits_early(source: str, name: str, given: set[str]) -> int:
+    """The line where a loop of a kernel waits, before its work, for numbers that it has just asked for; or 0.
+
+    It asks arrays that are `given` for them, and its work is whatever reads another array. A loop that
+    branches on such numbers before, or whose work depends on them, waits. So does one that sleeps.
+    """
+    text = Source(source)
+    functions = [f for f in parse(text, preprocess(text)).functions if f.name == name]
+    for loop in [part for part in ast.parts_of(functions) if isinstance(part, ast.For)]:
+        late = set[str]()  # variables with such numbers, or with what is computed from them
+        for node in _in_order(loop):
+            read = ["value", "init", "test", *["target"] * bool(getattr(node, "op", ""))]
+            parts = [*_in_order([getattr(node, part, None) for part in read])]
+            needs = late & {part.name for part in parts if isinstance(part, ast.DeclRefExpr)}
+            arrays = {_array_of(part) for part in parts if isinstance(part, ast.Index)}
+            sleeps = isinstance(node, ast.CallExpr) and node.name == "__nanosleep"
+            if sleeps or (needs and (hasattr(node, "test") or arrays - given)):
+                return node.at.line
+            if needs or arrays & given:
+                late.add(getattr(getattr(node, "target", node), "name", ""))
+            if isinstance(node, ast.Index) and _array_of(node) not in given:
+                late.clear()
+    return 0
+
+
+def _in_order(node: object) -> Iterator[ast.SyntaxNode]:
+    """A node and all below, without what only has its address taken, and without loops that poll."""
+    parts: object = node
+    if isinstance(node, ast.SyntaxNode):
+        polls = isinstance(node, ast.For) and {*map(type, ast.parts_of(node.test))} & {ast.CallExpr}
+        if polls or (isinstance(node, ast.Unary) and node.op == "&"):
+            return
+        yield node
+        parts = [*vars(node).values()]
+    for part in cast(Sequence[object], parts if isinstance(parts, list | tuple) else ()):
+        yield from _in_order(part)
+
+
+def _array_of(node: object) -> str:
+    return _array_of(node.base) if isinstance(node, ast.Index) else getattr(node, "name", "")
+
+
 def _number(node: object) -> int | None:
     return node.value if isinstance(node, ast.Literal) and isinstance(node.value, int) else None
 

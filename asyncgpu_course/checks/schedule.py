@@ -6,7 +6,7 @@ None of them looks at how long anything took, but for `below`, which is for chal
 import re
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import asyncgpu_tutor as agt
 from asyncgpu_course.checks.device import ASIDE, GOES_ON
@@ -63,7 +63,7 @@ def allocations(trace: agt.Trace, sizes: Sequence[int], why: str) -> None:
 
 def room_made(trace: agt.Trace) -> list[int]:
     """The bytes of each array that was made on the device."""
-    return [span.detail["bytes"] for span in trace if span.name.startswith("malloc ")]
+    return [cast(int, span.detail["bytes"]) for span in trace if span.name.startswith("malloc ")]
 
 
 def captures(trace: agt.Trace, most: int, why: str) -> None:

@@ -104,3 +104,32 @@
 # + tile_a[now][y][x] = next_a;
 # + tile_b[now][y][x] = next_b;
 # + full.arrive_and_wait();
+
+
+# %% id=20b-ahead
+# - extern "C" __global__ void ahead(int n, const float* a, const float* b, float* c)
+# + #include <cuda/barrier>
+# + extern "C" __global__ void ahead(int n, const float* a, const float* b, float* c)
+# - for (int t = 0; t < n; t += 16) {
+# + __shared__ cuda::barrier<cuda::thread_scope_block> full;
+# + if (x + y == 0) init(&full, 256);
+# + __syncthreads();
+# + const float* from = a + row * n + x;
+# + for (int t = 0; t < n; t += 16) {
+#   tile_b[now][y][x] = next_b;
+# - __syncthreads();
+# - if (t + 16 < n) {
+# -     next_a = a[row * n + t + 16 + x];
+# -     next_b = b[(t + 16 + y) * n + col];
+# + (void)full.arrive();
+# + while (!full.try_wait_parity(now)) __nanosleep(20);
+# + float asked_a = 0.0f, asked_b = 0.0f;
+# + if (t + 16 < n) {
+# +     asked_a = from[t + 16];
+# +     asked_b = b[(t + 16 + y) * n + col];
+# - now = 1 - now;
+# + if (t + 16 < n) {
+# +     next_a = asked_a;
+# +     next_b = asked_b;
+# + }
+# + now = 1 - now;

@@ -116,8 +116,7 @@ def check_cooled(mine: Any, model: Any) -> float:
     for n, rounds in ((100_000, 20), (1000, 3)):
         x, words = ch04.random(n, n), f"{n} points and {rounds} steps"
         with case(words), run_of("cooled", mine, model, x, step, rounds)() as run:
-            cause = "the rod is as after one step: each step read the same array again, "
-            cause += "so swap the pair"
+            cause = "the rod is as after one step: each step read the same array again, so swap the pair"
             alike = getattr(run.result, "shape", None) == x.shape
             must(not (alike and np.allclose(run.result, _heated(x, 1), 1e-4, 1e-5)), cause)
             equal(run.result, _heated(x, rounds))

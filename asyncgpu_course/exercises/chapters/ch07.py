@@ -184,8 +184,7 @@ def _capture(mine: Any, model: Any, number: int) -> None:
             results.in_order("graph.launch()", run.result, right)
             with compared(run.trace, expected):
                 ends = schedule.results(run.trace, [host.size for host in hosts])
-                cause = "the graph runs two in a row: `zip` keeps an order, "
-                cause += "`overlap` makes a branch of each"
+                cause = "the graph runs two in a row: `zip` keeps an order, `overlap` makes a branch of each"
                 for one, two in combinations(sorted(ends, key=lambda span: span.id), 2):
                     free = one.stream != two.stream and not happens_before(run.trace, one, two)
                     must(free, cause, one, two)

@@ -331,8 +331,7 @@ async def _stepped(answer: Any) -> None:
     event, over = agt.create_stream().record(), False
     with patch.object(type(event), "done", property(lambda _: over)):
         for late in (0, 3, 4, 200_000):
-            cause = f"the event is done after {late:,} turns, and `await` should end then: "
-            cause += "look each time"
+            cause = f"the event is done after {late:,} turns, and `await` should end then: look each time"
             over = not late
             for turn, other in enumerate(answer("result", event).__await__(), 1):
                 if other is not None:  # it waits for something else than its next turn

@@ -152,8 +152,7 @@ def check_oneshot(mine: Any, model: Any) -> None:
 def _oneshot(mine: str, _model: Any, senders: int) -> None:
     cells, out = np.zeros((2, 2 * senders), np.uint32)
     letters = [2**32 - 1, 0, wide(1)][senders - 1 :: -1]
-    cause = f"{letters} were sent, one to each cell, "
-    cause += "and at one of them `poll` says PENDING forever"
+    cause = f"{letters} were sent, one to each cell, and at one of them `poll` says PENDING forever"
     with about(r"while \(poll", cause):
         got = _out("ONESHOT", mine, "oneshot", cells, out, grid=senders + 1)
     for sent, (x, again) in zip(letters, got.reshape(-1, 2), strict=True):

@@ -73,8 +73,7 @@ def check_queue(mine: Any, model: Any) -> None:
     cases(_fills, TREES, words)(mine, model)
     args = 1, *[np.full(2, -1, np.int32)] * 7, np.array([0, 1, 1], np.uint32)
     kernel = call(agt.Kernel, cuda("14b_queue_given") + mine + cuda("14b_queue"), "trial")
-    cause = "`take` gives up although an item is open: "
-    cause += "whoever works on it for long may still put something"
+    cause = "`take` gives up although an item is open: whoever works on it for long may still put something"
     for leap in 100_000, None:
         cast(SimDevice, agt.current_device()).leap = leap
         try:

@@ -232,8 +232,7 @@ Ask = Callable[[_Desk, _Talk], Any]
 
 def _generator(mine: Ask, desk: _Desk, visitor: _Talk) -> AsyncGenerator[int]:
     found = mine(desk, visitor)
-    cause = "`ask` should be an asynchronous generator, `async def` with a `yield` in it, "
-    cause += "and gave "
+    cause = "`ask` should be an asynchronous generator, `async def` with a `yield` in it, and gave "
     if inspect.iscoroutine(found):
         found.close()
         raise Rejected(cause + "a coroutine")

@@ -8,6 +8,7 @@ import numpy as np
 import asyncgpu_tutor as agt
 from asyncgpu_course.checks import results
 from asyncgpu_course.checks.building import an_operation, run_now
+from asyncgpu_course.checks.code_steps import waits_early
 from asyncgpu_course.checks.device import CheckDevice
 from asyncgpu_course.checks.operations import WARP, exact_numbers, noise
 from asyncgpu_course.checks.rejection import case, must
@@ -49,6 +50,9 @@ def _asks_ahead(kernel: agt.Kernel, n: int, block: int) -> None:
     """A block asks for the next step's numbers before it multiplies this one's, and puts them down then."""
     given, turns = [n, *np.zeros((2, n, n), np.float32)], n // 16
     run, arrays = results.accesses_of(kernel, given, (n, n), (16, 16, 1), (turns, turns, 1))
+    line = waits_early(kernel.source, kernel.name, {*arrays[:2]})
+    cause = f"each thread waits (line {line} of the kernel) between asking for the next numbers "
+    must(not line, cause + "and multiplying this step's: multiply first, then use the next ones")
     each = [(at, at.elements[at.threads // 256 == block]) for at in run.steps]
     each = [(at, mine) for at, mine in each if len(mine)]
     copied, since, whole = any(at.apart for at, _ in each), np.inf, 0

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from asyncgpu_tutor.devices.protocol import RecordedCall
+from asyncgpu_tutor.devices.protocol import CollectiveCall, RecordedCall
 from asyncgpu_tutor.traces.spans import Draft, SpanKind, SpanLog
 
 Facts = tuple[SpanKind, str, dict[str, object]]
@@ -53,9 +53,7 @@ def span_facts(verb: str, args: Sequence[Any]) -> Facts:
     if verb == "decide":
         return "kernel", args[0], {}
     if verb == "collective":
-        first, ranks = args[1][0], len(args[1])
-        nbytes = first.count * first.dtype.itemsize
-        return "kernel", first.what, {"bytes": nbytes, "rank": first.rank, "ranks": ranks}
+        return "kernel", args[1][0].what, collective_facts(args[1][0], len(args[1]))
     if verb == "memset_async":
         return "memset", "memset", {"bytes": args[2]}
     if verb == "copy_from_host_async":
@@ -63,9 +61,14 @@ def span_facts(verb: str, args: Sequence[Any]) -> Facts:
     if verb == "copy_to_host_async":
         return "d2h", "d2h", {"bytes": args[0].nbytes}
     if verb == "copy_to_peer_async":
-        ends = {"from": args[1].device.name, "to": args[0].device.name}
+        ends = {"from": args[1].device.ordinal, "to": args[0].device.ordinal}
         return "peer", "peer copy", {"bytes": args[2], **ends}
     return "d2d", "d2d", {"bytes": args[2]}
+
+
+def collective_facts(call: CollectiveCall, ranks: int) -> dict[str, object]:
+    """Details of a rank's part in something that so many ranks do together."""
+    return {"bytes": call.count * call.dtype.itemsize, "rank": call.rank, "ranks": ranks}
 
 
 def call_facts(call: RecordedCall) -> Facts | None:

@@ -30,6 +30,7 @@ from typing import Any
 from cupy.cuda import runtime
 
 from asyncgpu_tutor.devices.cuda.device import CupyDevice
+from asyncgpu_tutor.devices.cuda.graph_nodes import collective_facts
 from asyncgpu_tutor.devices.cuda.journal import call_together
 from asyncgpu_tutor.devices.cuda.stream import CupyEvent, CupyStream
 from asyncgpu_tutor.devices.event_loop import in_a_loop
@@ -156,7 +157,8 @@ class NcclCommunicator:
     def _call(self, parts: Sequence[RankPart]) -> None:
         recorded = [(stream, call) for call, stream in parts if stream.device.journal is not None]
         if recorded:
-            spans = [(stream, call.what, _facts(call, self._size)) for stream, call in recorded]
+            size = self._size
+            spans = [(s, call.what, collective_facts(call, size)) for s, call in recorded]
             call_together(spans, lambda: self._group(parts))
         else:
             self._group(parts)
@@ -280,10 +282,6 @@ def _follow(stream: CupyStream, other: CupyStream) -> None:
 @cache  # NumPy works out a name anew each time
 def _name(dtype: Any) -> str:
     return str(dtype.name).upper().replace("BOOL", "UINT8")
-
-
-def _facts(call: CollectiveCall, size: int) -> dict[str, object]:
-    return {"bytes": call.count * call.dtype.itemsize, "rank": call.rank, "ranks": size}
 
 
 def _address(memory: DeviceMemory | None) -> int:

@@ -162,14 +162,20 @@ def test_each_piece_of_work_comes_after_the_call_that_asked_for_it(cupti: Cupti)
     def program() -> None:
         cupti.call(Driver.cuModuleLoadData)
         launch(cupti)
-        cupti.work(cupti.call(Runtime.cudaMemcpyAsync_v3020), Kind.MEMCPY)
+        for api, kind in (
+            (Runtime.cudaMemcpyAsync_v3020, Kind.MEMCPY),
+            (Runtime.cudaMemcpyAsync_v3020, Kind.MEMCPY2),
+            (Runtime.cudaMemsetAsync_v3020, Kind.MEMSET),
+        ):
+            cupti.work(cupti.call(api), kind)
         cupti.call(Runtime.cudaGetDevice_v3020)
         cupti.call(Runtime.cudaStreamSynchronize_v3020)
 
-    _, call, kernel, ask, copy, _ = spans = recorded(cupti, program)
+    _, call, kernel, ask, copy, *_ = spans = recorded(cupti, program)
     assert [(s.kind, s.name) for s in spans] == [
         ("call", "load module"), ("call", "launch cupy_tanh"), ("kernel", "cupy_tanh"),
-        ("call", "enqueue d2h"), ("d2h", "d2h"), ("wait", "synchronize stream"),
+        ("call", "enqueue d2h"), ("d2h", "d2h"), ("call", "enqueue peer"), ("peer", "peer"),
+        ("call", "enqueue memset"), ("memset", "memset"), ("wait", "synchronize stream"),
     ]  # fmt: skip
     assert kernel.after == (call.id,)
     assert copy.after == (ask.id,)

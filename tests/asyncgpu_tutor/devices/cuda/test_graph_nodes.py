@@ -17,6 +17,8 @@ from asyncgpu_tutor.traces.spans.relations import happens_before
 from asyncgpu_tutor.types import Span
 from tests.conftest import open_or_skip
 
+from .host_cupy import gpus
+
 N = 64
 
 
@@ -107,6 +109,56 @@ def test_branches_have_lanes_of_their_own_and_each_lane_is_in_order(seeing: Devi
     assert not happens_before(trace, other[0], one[-1])
     for early in first:
         assert all(happens_before(trace, early, late) for late in second)
+
+
+@pytest.mark.parametrize("kind", ["sim", "on the host"])
+def test_each_kind_of_work_says_the_same_on_both_devices(kind: str) -> None:
+    told = {"bytes", "grid", "block", "named", "rank", "ranks", "from", "to"}
+    facts = [
+        ("h2d", "h2d", {"bytes": 256}),
+        ("kernel", "relu", {"grid": [2, 1, 1], "block": [32, 1, 1], "named": "mine"}),
+        ("memset", "memset", {"bytes": 1024}),
+        ("d2d", "d2d", {"bytes": 256}),
+        ("d2h", "d2h", {"bytes": 256}),
+        ("kernel", "all_reduce", {"bytes": 128, "rank": 0, "ranks": 2}),
+        ("peer", "peer copy", {"bytes": 256, "from": 0, "to": 1}),
+    ]
+    with gpus(kind, 2) as (device, other):
+        group = agt.group(device, other)
+        x, y = agt.zeros(N).sync(), agt.zeros(N).sync()
+        ends = [agt.zeros(32).on(each).sync().borrow() for each in (device, other)]
+        steps = agt.zip(
+            agt.memcpy(x.borrow(), agt.pin(np.ones(N, np.float32))),
+            agt.relu(N, x.borrow(), y.borrow().partition(32)).named("mine"),
+            agt.zeros((N, 4)),
+            agt.memcpy(x.borrow(), y.borrow()),
+            agt.d2h(x.borrow(), out=agt.pinned(N)),
+            group.all_reduce(ends),
+        )
+        prepared = steps.prepare()
+        for op in (agt.zip(steps, x.borrow().to(other)), prepared.launch()):
+            with agt.record() as trace:
+                op.sync()
+            seen = sorted(trace.of(device.name), key=lambda span: span.id)
+            known = [
+                (s.kind, s.name, {key: s.detail[key] for key in told & s.detail.keys()})
+                for s in seen
+                if s.on_device
+            ]
+            assert known == facts[: len(known)]
+            assert len(known) >= 6
+        one, mine, far = device.create_stream(), device.create_stream(), other.create_stream()
+        with agt.record() as trace:
+            for stream in mine, far:
+                stream.wait_event(one.record())
+        assert [(s.kind, s.name, s.device, s.detail) for s in trace] == [
+            ("call", name, stream.device.name, {"stream": stream.number, **more})
+            for wait in (mine, far)
+            for name, stream, more in (
+                ("record", one, {}),
+                ("wait_event", wait, {"event_of": one.number}),
+            )
+        ]
 
 
 @pytest.mark.gpu

@@ -361,6 +361,11 @@ def test_deadlines_are_in_the_devices_time(sim: SimDevice, us: float) -> None:
         assert scope.cancelled_caught
         assert sim.now() - start == pytest.approx(us, abs=1e-3)
         assert (await future)[0] == 1024.0
+        with trio.fail_after(3600.0):
+            await agt.zeros(8)
+        with agt.record():  # which waits for what is under way, and for no deadline
+            await agt.zeros(8)
+        assert sim.now() - start < 1e6
         ended = sim.now()
         await trio.sleep(3600.0)
         assert sim.now() - ended == pytest.approx(3.6e9, abs=1.0)

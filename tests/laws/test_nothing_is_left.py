@@ -36,8 +36,8 @@ def test_runs_that_nobody_waits_for_do_not_pile_up_behind_one_that_lasts(device:
     agt.synchronize()
     slow, quick = agt.create_stream(), agt.create_stream()
     before, most = agt.in_flight(), 0
-    for _ in range(3):
-        agt.zeros((2_000_000,)).async_on(slow)
+    for _ in range(3):  # they take longer than all launches below
+        agt.h2d(agt.pinned(10_000_000)).async_on(slow)
     for _ in range(300):
         agt.zeros((8,)).async_on(quick)
         quick.synchronize()
@@ -50,7 +50,7 @@ def test_runs_that_nobody_waits_for_do_not_pile_up_behind_one_that_lasts(device:
 def test_what_lasts_is_kept_however_much_comes_after_it(sim: SimDevice) -> None:
     agt.synchronize()
     stream, before = agt.create_stream(), agt.in_flight()
-    agt.h2d(agt.pinned(10_000_000)).async_on(stream)  # takes longer than all launches below
+    agt.h2d(agt.pinned(10_000_000)).async_on(stream)
     alive = [weakref.ref(agt.zeros(8).async_on(stream)._memory) for _ in range(3 * FEW)]
     host: Any = agt.zeros(8).to_host().async_on(stream)
     alive.append(weakref.ref(host._writer.event))  # of one more run, whose host array stays

@@ -89,7 +89,9 @@ def kept(_: Any) -> int:
     return sum(len(worker.arrays) for worker in workers.values())
 
 
-def test_dropping_the_last_handle_frees_the_memory_there(address: str) -> None:
+def test_arrays_that_nobody_has_a_handle_to_are_freed_there(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def act(gpus: Any) -> Any:
         x = await gpus[0].put(NUMBERS)
         assert await gpus[0](agt.value(None).map(kept)) == 1
@@ -102,6 +104,11 @@ def test_dropping_the_last_handle_frees_the_memory_there(address: str) -> None:
         task.cancel()
         await asyncio.wait({task})
         assert task.cancelled()
+        monkeypatch.setattr(gpus[0], "_compared", lambda calls: "gpu 1 called something else")
+        for wrong in agt.ones(4), agt.zeros(1).map(lambda _: 1 // 0):
+            with pytest.raises(agt.errors.CollectiveError, match="Their results are wrong"):
+                await gpus[0](wrong)
+        monkeypatch.undo()
         while await gpus[0](agt.value(None).map(kept)):
             pass
 

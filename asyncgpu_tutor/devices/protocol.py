@@ -7,6 +7,7 @@ in the order of their stream; errors of the work itself surface where something 
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -226,6 +227,11 @@ class CollectiveCall:
         if self.what == "recv" and self.origin is not None:
             return self.origin, self.rank
         return None
+
+
+# Held while the source of a shared operation is submitted. That hardly ever happens on two threads at once,
+# so there is one lock for all. A rank that waits on the host for others gives it up: they need it to come.
+once_lock = threading.RLock()
 
 
 class DeviceCommunicator(Protocol):

@@ -10,12 +10,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from asyncgpu_tutor.arrays.handles import DeviceArray
-from asyncgpu_tutor.devices.protocol import Graph, Stream
+from asyncgpu_tutor.devices.protocol import Graph, Stream, once_lock
 from asyncgpu_tutor.errors import ArrayDTypeError, CaptureError, UsageError
 from asyncgpu_tutor.ops.array_operations import Take
 from asyncgpu_tutor.ops.operation import DeviceOp, as_op, evaluate
 from asyncgpu_tutor.ops.prepared import Replayed
-from asyncgpu_tutor.ops.shared import once_lock
 from asyncgpu_tutor.run.capture import Capture
 from asyncgpu_tutor.run.context import ExecutionContext
 from asyncgpu_tutor.run.current import adopt_stream

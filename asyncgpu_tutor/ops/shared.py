@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from functools import partial
 from types import FrameType, TracebackType
@@ -10,6 +9,7 @@ from typing import Any, TypeVar, cast
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
 from asyncgpu_tutor.arrays.host import in_containers
+from asyncgpu_tutor.devices.protocol import once_lock
 from asyncgpu_tutor.errors import CaptureError, DeviceMismatchError, UsageError, UseAfterMoveError
 from asyncgpu_tutor.ops.operation import DeviceOp, evaluate
 from asyncgpu_tutor.run.capture import CaptureStream
@@ -18,10 +18,6 @@ from asyncgpu_tutor.run.last_use import LastUse
 from asyncgpu_tutor.run.submission import lasting
 
 T = TypeVar("T")
-
-
-# One lock for all: it is held while a source is submitted, which hardly ever happens on two threads at once.
-once_lock = threading.RLock()
 
 
 class _Once(DeviceOp[T]):
@@ -92,7 +88,7 @@ class _Once(DeviceOp[T]):
         source, self._source = self._source, None  # what it captured can go
         if source is None:
             raise UsageError(
-                f"{self.label!r} needs its own result: a function inside of it uses it again"
+                f"{self.label!r} needs its own result: a function inside of it uses it again, or another rank"
             )
         context.on_failed_capture(partial(self._forget, source))
         use = LastUse(context.stream)

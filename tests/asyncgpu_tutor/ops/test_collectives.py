@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -169,13 +170,30 @@ def test_what_one_sends_another_gets(four: Any) -> None:
     assert [one.tolist(), three.tolist()] == [[0.0] * 4, [2.0] * 4]
 
 
-def test_at_an_edge_nobody_is_asked(four: Any) -> None:
+def test_at_an_edge_nobody_is_asked(ranks: Any) -> None:
     def recipe(rank: int) -> agt.DeviceOp[Any]:
-        right, left = rank + 1 if rank < 3 else None, rank - 1 if rank else None
+        right, left = (1, None) if rank == 0 else (None, 0)
         both = agt.zip(agt.full(2, float(rank)), agt.full(2, -1.0))
-        return both.and_then(lambda xs: four.exchange(xs[0], right, xs[1], left)).last().to_host()
+        return both.and_then(lambda xs: ranks.exchange(xs[0], right, xs[1], left)).last().to_host()
 
-    assert [values[0] for values in one_on_each(four, recipe)] == [-1.0, 0.0, 1.0, 2.0]
+    assert [values.tolist() for values in asyncio.run(ranks.on_each(recipe))] == [
+        [-1.0] * 2,
+        [0.0] * 2,
+    ]
+
+
+def test_ranks_that_meet_on_the_host_wait_so_long_and_in_no_event_loop() -> None:
+    with host_cupy.gpus("on the host", 2) as devices:
+        one, other = agt.group(*devices), agt.group(*devices)
+        sys.modules["asyncgpu_tutor.devices.cuda.nccl"].MEETING_S = 0.01  # type: ignore[attr-defined]
+        for says in r"^rank 0 with all_reduce of 4 float32.* waited 0 s for 1 more\n", "waited 0 s":
+            with pytest.raises(CollectiveError, match=says):
+                one.all_reduce(agt.ones(4)).sync()
+        for error in one_on_each(other, lambda rank: other.all_reduce(agt.ones(4))):
+            with pytest.raises(
+                (UsageError, CollectiveError), match=r"loop that would|could not wait"
+            ):
+                raise error
 
 
 MISTAKES: dict[str, tuple[Rank, str]] = {}
@@ -361,6 +379,9 @@ def test_a_recipe_runs_for_each_rank_of_a_group(ranks: Any) -> None:
 
     found = asyncio.run(ranks.on_each(recipe))
     assert [result.tolist() for result in found] == [[[0.0, 0.0], [1.0, 1.0]]] * 2
+    one = ranks.all_gather(agt.zeros(2)).shared()
+    with pytest.raises(agt.errors.AsyncGpuError, match=r"another rank|used here on another device"):
+        asyncio.run(ranks.on_each(lambda _: one))
 
 
 def test_of_ranks_that_fail_the_first_is_told_and_nobody_waits_for_it(four: Any) -> None:

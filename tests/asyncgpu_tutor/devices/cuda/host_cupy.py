@@ -28,6 +28,7 @@ HANDLES = count(0x1000, 8)
 ROOMS: dict[int, np.ndarray[Any, Any]] = {}  # all memory, by address
 KERNELS: dict[int, tuple[Any, str]] = {}
 EVENTS: dict[int, float] = {}  # when each was passed, in s
+refused: set[str] = set()  # calls that fail
 GRAPHS: dict[int, list[Callable[[], None]]] = {}
 captures: list[list[Callable[[], None]]] = []  # the one that is going on, if any
 
@@ -91,6 +92,8 @@ class Runtime:
 
         def noted(*args: Any) -> Any:
             calls.append((name, *args))
+            if name in refused:
+                raise CudaError("cudaErrorIllegalAddress")
             return found(*args)
 
         return noted
@@ -251,7 +254,13 @@ class Pool:
 
     def malloc(self, nbytes: int) -> MemoryBlock:
         assert nbytes % 512 == 0, "CuPy rounds up to 512 bytes"
+        if "malloc" in refused:
+            raise CudaError("cudaErrorMemoryAllocation")
         return MemoryBlock(nbytes)
+
+    def free_all_blocks(self) -> None:
+        calls.append(("free_all_blocks",))
+        refused.discard("malloc")
 
 
 class KernelModule:

@@ -111,54 +111,48 @@ def test_branches_have_lanes_of_their_own_and_each_lane_is_in_order(seeing: Devi
         assert all(happens_before(trace, early, late) for late in second)
 
 
+TOLD = {"bytes", "grid", "block", "named", "rank", "ranks", "from", "to"}
+FACTS = [
+    ("h2d", "h2d", {"bytes": 256}),
+    ("kernel", "relu", {"grid": [2, 1, 1], "block": [32, 1, 1], "named": "mine"}),
+    ("memset", "memset", {"bytes": 1024}), ("d2d", "d2d", {"bytes": 256}), ("d2h", "d2h", {"bytes": 256}),
+    ("kernel", "all_reduce", {"bytes": 256, "rank": 0, "ranks": 2}),
+    ("peer", "peer copy", {"bytes": 256, "from": 0, "to": 1}),
+]  # fmt: skip
+
+
 @pytest.mark.parametrize("kind", ["sim", "on the host"])
 def test_each_kind_of_work_says_the_same_on_both_devices(kind: str) -> None:
-    told = {"bytes", "grid", "block", "named", "rank", "ranks", "from", "to"}
-    facts = [
-        ("h2d", "h2d", {"bytes": 256}),
-        ("kernel", "relu", {"grid": [2, 1, 1], "block": [32, 1, 1], "named": "mine"}),
-        ("memset", "memset", {"bytes": 1024}),
-        ("d2d", "d2d", {"bytes": 256}),
-        ("d2h", "d2h", {"bytes": 256}),
-        ("kernel", "all_reduce", {"bytes": 128, "rank": 0, "ranks": 2}),
-        ("peer", "peer copy", {"bytes": 256, "from": 0, "to": 1}),
-    ]
-    with gpus(kind, 2) as (device, other):
-        group = agt.group(device, other)
-        x, y = agt.zeros(N).sync(), agt.zeros(N).sync()
-        ends = [agt.zeros(32).on(each).sync().borrow() for each in (device, other)]
+    with gpus(kind, 2) as pair:
+        x, y, *ends = [agt.zeros(N).on(pair[i]).sync().borrow() for i in (0, 0, 0, 1)]
         steps = agt.zip(
-            agt.memcpy(x.borrow(), agt.pin(np.ones(N, np.float32))),
-            agt.relu(N, x.borrow(), y.borrow().partition(32)).named("mine"),
+            agt.memcpy(x, agt.pin(np.ones(N, np.float32))),
+            agt.relu(N, x, y.partition(32)).named("mine"),
             agt.zeros((N, 4)),
-            agt.memcpy(x.borrow(), y.borrow()),
-            agt.d2h(x.borrow(), out=agt.pinned(N)),
-            group.all_reduce(ends),
+            agt.memcpy(x, y),
+            agt.d2h(x, out=agt.pinned(N)),
+            agt.group(*pair).all_reduce(ends),
         )
         prepared = steps.prepare()
-        for op in (agt.zip(steps, x.borrow().to(other)), prepared.launch()):
+        for op, facts in (agt.zip(steps, x.to(pair[1])), FACTS), (prepared.launch(), FACTS[:-1]):
             with agt.record() as trace:
                 op.sync()
-            seen = sorted(trace.of(device.name), key=lambda span: span.id)
-            known = [
-                (s.kind, s.name, {key: s.detail[key] for key in told & s.detail.keys()})
-                for s in seen
-                if s.on_device
-            ]
-            assert known == facts[: len(known)]
-            assert len(known) >= 6
-        one, mine, far = device.create_stream(), device.create_stream(), other.create_stream()
+            spans = sorted(trace.device_spans, key=lambda span: (span.device, span.id))
+            known = [(s.kind, s.name, {k: s.detail[k] for k in TOLD & {*s.detail}}) for s in spans]
+            assert known[: len(facts)] == facts
+        one, *others = pair[0].create_stream(), pair[0].create_stream(), pair[1].create_stream()
         with agt.record() as trace:
-            for stream in mine, far:
+            for stream in others:
                 stream.wait_event(one.record())
-        assert [(s.kind, s.name, s.device, s.detail) for s in trace] == [
-            ("call", name, stream.device.name, {"stream": stream.number, **more})
-            for wait in (mine, far)
-            for name, stream, more in (
-                ("record", one, {}),
-                ("wait_event", wait, {"event_of": one.number}),
-            )
-        ]
+    for record, wait, stream in zip(*[iter(trace)] * 2, others, strict=True):
+        assert (record.kind, record.name, record.detail) == (
+            "call",
+            "record",
+            {"stream": one.number},
+        )
+        told = {"stream": stream.number, "event_of": one.number}
+        assert (wait.kind, wait.name, wait.detail) == ("call", "wait_event", told)
+        assert wait.device == stream.device.name
 
 
 @pytest.mark.gpu

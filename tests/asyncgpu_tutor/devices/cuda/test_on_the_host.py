@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from contextvars import copy_context
 from typing import Any
 
@@ -219,6 +220,38 @@ def test_a_copy_to_a_peer_goes_the_direct_way_from_then_on(host: Any, devices: l
     }
     with pytest.raises(DeviceMismatchError, match="copy it through the host"):
         agt.full(5, 3.0).sync().to("sim").sync()
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_what_cuda_refuses_is_an_error_that_says_what(host: Any, recorded: bool) -> None:
+    x, y, event = agt.ones(4).sync(), agt.zeros(4).sync(), host.default_stream.record()
+    half = lambda: scale(x.borrow(), 0.5).named("half")  # noqa: E731 - captured and run each time anew
+    prepared, graph = half().prepare(), half().graph_on(agt.create_stream())
+    for call, act, told in (
+        ("memsetAsync", agt.zeros(4).sync, "memset"),
+        ("memcpyAsync", agt.memcpy(y.borrow(), x.borrow()).sync, "d2d|copy_from_device"),
+        ("launchKernel", half().sync, "scale"),
+        ("launchKernel", prepared.launch().sync, "a prepared pipeline"),
+        ("launchKernel", lambda: half().graph_on(agt.create_stream()), "capturing half"),
+        ("graphLaunch", graph.launch().sync, "half"),
+        ("eventSynchronize", event.synchronize, "waiting for an event"),
+        ("deviceSynchronize", host.synchronize, "waiting for the device"),
+    ):
+        with agt.record(source="events") if recorded else nullcontext():
+            host_cupy.refused.add(call)
+            with pytest.raises(DeviceError, match=f"({told}): cudaErrorIllegalAddress"):
+                act()
+            host_cupy.refused.clear()
+    assert not host_cupy.captures
+    assert prepared.launch().to_host().sync().tolist() == [0.5] * 4
+
+
+def test_before_memory_is_out_what_is_kept_for_others_is_given_back(host: Any) -> None:
+    host.malloc(123_456, "kept", host.default_stream)
+    host_cupy.refused.add("malloc")
+    memory = host.malloc(234_567, "more", host.default_stream)
+    assert (memory.nbytes, calls[-1]) == (234_567, ("free_all_blocks",))
+    assert not any(host._blocks.values())
 
 
 async def test_awaiting(host: Any) -> None:

@@ -30,7 +30,7 @@ END: Final = 0
 
 def word(said: int) -> int:
     """The token that a step said. The last one of a text comes as -1 - token, which is negative."""
-    return -1 - said if said < 0 else said
+    return max(said, -1 - said)
 
 
 _FILE = Path(__file__).with_name("language.npz")

@@ -38,10 +38,11 @@ def show(
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython else None
     wanted = os.environ.get("ASYNCGPU_LIVE", "1")
-    data = json.dumps(view()).replace("<", "\\u003c") if wanted == "page" else ""
-    if 0 < len(data) < _MOST_ON_A_PAGE:
-        data = f'<script type="application/json">{data}</script>'
-        return {**still, "text/html": f'<div class="agt-on-page">{html}{data}</div>'}
+    if wanted == "page":
+        data = json.dumps(view()).replace("<", "\\u003c")
+        if len(data) < _MOST_ON_A_PAGE:
+            data = f'<script type="application/json">{data}</script>'
+            return {**still, "text/html": f'<div class="agt-on-page">{html}{data}</div>'}
     if wanted != "1" or getattr(shell, "kernel", None) is None or (make := _widget()) is None:
         return still
     shown = around(make(view=view()))._repr_mimebundle_()

@@ -49,6 +49,7 @@ def test_what_does_not_fit_is_refused(scale: agt.Kernel) -> None:
         ((np.int64(100), 2.0, None, None), "4 bytes as 'argument 0', and got int64"),
         ((2**40, 2.0, None, None), "4 bytes as 'argument 0', and got int"),
         (("many", 2.0, None, None), "and got str"),
+        ((True, 2.0, None, None), "and got bool"),
     ):
         with pytest.raises(errors.UsageError, match=said):
             scale(*args, grid=4, block=32)

@@ -142,9 +142,12 @@ def test_each_kind_of_work_says_the_same_on_both_devices(kind: str) -> None:
             assert known[: len(facts)] == facts
         one, *others = pair[0].create_stream(), pair[0].create_stream(), pair[1].create_stream()
         with agt.record() as trace:
+            agt.work(1.0, "mine")
             for stream in others:
                 stream.wait_event(one.record())
-    for record, wait, stream in zip(*[iter(trace)] * 2, others, strict=True):
+    work, *events = trace
+    assert (work.kind, work.name) == ("work", "mine")
+    for record, wait, stream in zip(*[iter(events)] * 2, others, strict=True):
         assert (record.kind, record.name, record.detail) == (
             "call",
             "record",

@@ -51,9 +51,9 @@ def test_a_kept_error_keeps_nothing_else() -> None:
         pass
 
     def fail(kept: Kept) -> None:
-        raise theirs.DeviceError("no")
+        raise held
 
-    kept = Kept()
+    kept, held = Kept(), theirs.DeviceError("no")  # as a failed queue holds it
     gone = weakref.ref(kept)
     with pytest.raises(errors.DeviceError) as caught:
         freshly(fail)(kept)

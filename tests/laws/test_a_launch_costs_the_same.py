@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -86,26 +86,18 @@ def test_a_launch_enters_as_many_functions_for_a_hundred_nodes(
     assert entered[0] == entered[1] > 0
 
 
-class Watched(list[Any]):
-    """A container of somebody's own, which looks at what is in it when it is copied."""
-
-    seen: ClassVar[list[float]] = []
-
-    def __copy__(self) -> "Watched":
-        self.seen += [float(part[0]) for part in self if isinstance(part, np.ndarray)]
-        return Watched(self)
-
-
 @BOTH
 def test_a_container_is_copied_when_its_arrays_are_there(device: Device, capture: Capture) -> None:
-    x, out = agt.full(4, 1.0).sync(), agt.pinned((4,), np.float32)
-    captured = capture(
-        agt.d2h(x.borrow(), out=out).and_then(lambda host: agt.value(Watched([host])))
-    )
+    class Watched(list[Any]):
+        def __copy__(self) -> "Watched":
+            seen.extend(part.tolist() for part in self if isinstance(part, np.ndarray))
+            return Watched(self)
+
+    x, out, seen = agt.full(4, 1.0).sync(), agt.pinned(4), list[Any]()
+    captured = capture(agt.d2h(x.borrow(), out=out).and_then(lambda y: agt.value(Watched([y]))))
     out[0] = 0.0
-    Watched.seen.clear()
     assert captured.launch().sync()[0].tolist() == [1.0] * 4
-    assert Watched.seen == [1.0]
+    assert seen == [[1.0] * 4]
 
 
 @BOTH

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -229,9 +229,27 @@ class CollectiveCall:
         return None
 
 
-# Held while the source of a shared operation is submitted. That hardly ever happens on two threads at once,
-# so there is one lock for all. A rank that waits on the host for others gives it up: they need it to come.
-once_lock = threading.RLock()
+# Locks of whoever submits, taken in this order, since what is shared may launch something. The first is held
+# while the source of a shared operation is submitted, the second from the moment in which a run is put behind
+# those before it until it is enqueued itself. There is one of each for all: a run may be behind several
+# others, and locks of their own would have to be taken in one order.
+once_lock, in_turn = threading.RLock(), threading.RLock()
+
+
+@contextmanager
+def submitting_nothing() -> Generator[None]:
+    """A block in which this thread holds neither lock: those that it waits for may need them to come."""
+    held: list[Any] = []
+    for lock in (in_turn, once_lock):
+        with suppress(RuntimeError):  # it has given it up as often as it had taken it
+            while True:
+                lock.release()
+                held.append(lock)
+    try:
+        yield
+    finally:
+        for lock in reversed(held):
+            lock.acquire()
 
 
 class DeviceCommunicator(Protocol):

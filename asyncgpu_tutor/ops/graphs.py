@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from asyncgpu_tutor.arrays.handles import DeviceArray
-from asyncgpu_tutor.devices.protocol import Graph, Stream, once_lock
+from asyncgpu_tutor.devices.protocol import Graph, Stream, in_turn, once_lock
 from asyncgpu_tutor.errors import ArrayDTypeError, CaptureError, UsageError
 from asyncgpu_tutor.ops.array_operations import Take
 from asyncgpu_tutor.ops.operation import DeviceOp, as_op, evaluate
@@ -18,7 +18,7 @@ from asyncgpu_tutor.ops.prepared import Replayed
 from asyncgpu_tutor.run.capture import Capture
 from asyncgpu_tutor.run.context import ExecutionContext
 from asyncgpu_tutor.run.current import adopt_stream
-from asyncgpu_tutor.run.last_use import come_after, in_turn
+from asyncgpu_tutor.run.last_use import come_after
 from asyncgpu_tutor.traces.spans.tag import forbid_nested_wait
 
 T = TypeVar("T")
@@ -101,7 +101,7 @@ class CudaGraph(Replayed[T]):
         """
         op = as_op(op)
         forbid_nested_wait("update()")
-        with once_lock, in_turn:  # in this order: what is shared may launch something
+        with once_lock, in_turn:
             come_after(self.stream, self._used)
             return op.async_on(self.stream)
 

@@ -24,12 +24,12 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, cast
 from asyncgpu_tutor import errors
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
 from asyncgpu_tutor.arrays.host import Lent, in_containers
-from asyncgpu_tutor.devices.protocol import Device, DeviceMemory, DeviceReplay
+from asyncgpu_tutor.devices.protocol import Device, DeviceMemory, DeviceReplay, in_turn
 from asyncgpu_tutor.ops.operation import DeviceOp, evaluate
 from asyncgpu_tutor.run.capture import Capture, CaptureContext
 from asyncgpu_tutor.run.context import ExecutionContext, Run
 from asyncgpu_tutor.run.current import current_device
-from asyncgpu_tutor.run.last_use import UsedMemory, come_after, in_turn
+from asyncgpu_tutor.run.last_use import UsedMemory, come_after
 
 T = TypeVar("T")
 

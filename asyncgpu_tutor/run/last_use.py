@@ -18,17 +18,12 @@ captured comes after its last use.
 Memory that is used again without `come_after` is not protected by anything here.
 """
 
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from asyncgpu_tutor.devices.protocol import Event, Stream
 from asyncgpu_tutor.run.capture import CaptureStream
 from asyncgpu_tutor.run.context import Run
-
-# Held from the moment in which a run is put behind those before it until it is enqueued itself. There is one
-# for all: a run may be behind several others, and locks of their own would have to be taken in one order.
-in_turn = threading.RLock()
 
 
 @dataclass(eq=False, slots=True)

@@ -34,7 +34,7 @@ from asyncgpu_tutor.devices.cuda.graph_nodes import collective_facts
 from asyncgpu_tutor.devices.cuda.journal import call_together
 from asyncgpu_tutor.devices.cuda.stream import CupyEvent, CupyStream
 from asyncgpu_tutor.devices.event_loop import in_a_loop
-from asyncgpu_tutor.devices.protocol import CollectiveCall, Device, DeviceMemory, once_lock
+from asyncgpu_tutor.devices.protocol import CollectiveCall, Device, DeviceMemory, submitting_nothing
 from asyncgpu_tutor.errors import (
     CollectiveError,
     DeviceError,
@@ -79,7 +79,7 @@ class NcclCommunicator:
         self._nccl, self._size = nccl, size
         self._ranks = ranks  # NCCL's communicators of this process
         self._broken = self._aborted = ""
-        self._changed = threading.Condition(once_lock)
+        self._changed = threading.Condition()
         _communicators.add(self)
         self._joined: Counter[tuple[int, tuple[int, int] | None]] = Counter()
         self._meetings: dict[tuple[tuple[int, int] | None, int], _NcclMeeting] = {}
@@ -102,7 +102,8 @@ class NcclCommunicator:
             self._call(parts)
             self._watch(*parts[0])
         else:
-            self._meet(parts[0], ranks)
+            with submitting_nothing():
+                self._meet(parts[0], ranks)
 
     def fail(self, message: str) -> None:
         with self._changed:

@@ -4,6 +4,7 @@ import asyncio
 import re
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -15,6 +16,8 @@ from hypothesis import strategies as st
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.errors import CollectiveError, UpstreamError, UsageError
 from tests.asyncgpu_tutor.devices.cuda import host_cupy
+from tests.laws.kernels import scale
+from tests.laws.programs import N
 
 KINDS = ["sim", *host_cupy.KINDS]
 Rank = Callable[[int], agt.DeviceOp[Any]]
@@ -180,6 +183,21 @@ def test_at_an_edge_nobody_is_asked(ranks: Any) -> None:
         [-1.0] * 2,
         [0.0] * 2,
     ]
+
+
+def test_each_ranks_graph_may_be_updated_by_what_all_do(ranks: Any) -> None:
+    """Each update holds what is shared and its turn, until the others have come."""
+
+    def updated(x: agt.DeviceArray) -> Any:
+        with agt.using(x.device):
+            graph = scale(x.borrow(), 2.0).graph_on(agt.create_stream())
+            graph.update(ranks.all_reduce(x.borrow()))
+            return graph
+
+    arrays = on_each(ranks, lambda rank: [rank + 1.0] * N)
+    with ThreadPoolExecutor(2) as pool:
+        for graph in [*pool.map(updated, arrays, timeout=60)]:
+            assert graph.launch().to_host().on(graph.device).sync().tolist() == [6.0] * N
 
 
 def test_ranks_that_meet_on_the_host_wait_so_long_and_in_no_event_loop() -> None:

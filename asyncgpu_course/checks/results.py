@@ -77,8 +77,8 @@ def one_writer(
     cause = f"the numbers are right, but thread {found} of the grid writes {wrote} elements: let each thread "
     must(wrote <= (most or wrote), cause + "write only its own, so that all work at once")
     found, wrote = Counter(element for _, element in pairs).most_common(1)[0]
-    cause = f"the numbers are right, but {wrote} threads write element {found}, and one is enough: let a "
-    must(wrote == 1, cause + "thread that has no element of its own write nothing")
+    cause = f"the numbers are right, but {wrote} threads write element {found}, and one is enough: "
+    must(wrote == 1, cause + "let a thread that has no element of its own write nothing")
 
 
 def left_in(
@@ -119,8 +119,8 @@ def plain_report_on(
 ) -> Any:
     """The same on a kernel without atomics, which are in no count of loads, stores, sectors and passes."""
     report = report_on(kernel, args, right, **launch)
-    cause = f"the threads do {report.counts.atomics} atomic operations, and no two of them write to one "
-    must(not report.counts.atomics, cause + "place: load and store")
+    cause = f"the threads do {report.counts.atomics} atomic operations, "
+    must(not report.counts.atomics, cause + "and no two of them write to one place: load and store")
     return report
 
 

@@ -144,8 +144,8 @@ def _one_wait(mine: Any, model: Any, seed: int, m: int, n: int) -> None:
     with run_of("forward", mine, model, a, x, cure=_CURE)() as run:
         equal(run.result, right)
         ran = [s.name for s in run.trace.device_spans if s.kind in ("h2d", "d2h", "kernel")]
-        cause = f"this ran on the device: {', '.join(ran)}. Two copies there, two kernels and "
-        must(len(ran) <= 5, cause + "one copy back are enough")
+        cause = f"this ran on the device: {', '.join(ran)}. "
+        must(len(ran) <= 5, cause + "Two copies there, two kernels and one copy back are enough")
 
 
 def _meanwhile(answer: Callable[..., Any], seed: int, n: int, us: float) -> Observed:

@@ -48,8 +48,8 @@ def _refill(answer: Any, number: int, size: int) -> Upload:
 def _uploaded(found: Upload, number: int, size: int) -> None:
     """All is copied when the function returns, and the copies are right."""
     run, done = found
-    cause = "`upload_all` returned while the last copy was still on its way: its caller may "
-    must(done, cause + "use the buffers again", *run.trace.find("h2d")[-1:])
+    cause = "`upload_all` returned while the last copy was still on its way: "
+    must(done, cause + "its caller may use the buffers again", *run.trace.find("h2d")[-1:])
     arrays = listed("upload_all", run.result, number)
     ours = all(isinstance(x, agt.DeviceArray) and x.mode != "borrowed" for x in arrays)
     must(ours, f"`upload_all` should return the {number} device arrays themselves, in a list")

@@ -183,16 +183,16 @@ def _which_way(found: WayToRun, *_sizes: float) -> None:
     schedule.overlapping(run.trace, JOB, "start both, do the job, and only then wait")
     job = run.trace.find(JOB)[0]
     late = [span for span in run.trace.find("enqueue d2h") if span.start > job.start]
-    cause = "`fetch` was handed over only after the job, and the device had nothing to do when "
-    must(not late, cause + "`load` was done", job, *late[:1])
+    cause = "`fetch` was handed over only after the job, "
+    must(not late, cause + "and the device had nothing to do when `load` was done", job, *late[:1])
     early = [span for span in run.trace if span.kind == "wait" and span.start < job.start]
     must(not early, "Python waited before the job: do the job meanwhile", *early[:1], job)
     schedule.waits(run.trace, 1, "the stream keeps `fetch` behind `load`, so wait once, at the end")
     _complete(found)
     end = max(span.end for span in run.trace.device_spans)
     slept = any(span.kind == "wait" and span.start < end for span in run.trace)
-    cause = "the host was busy until the device was done, asking again and again, or with a "
-    must(slept, cause + "pause: wait once, by `synchronize` or a `sync`")
+    cause = "the host was busy until the device was done, asking again and again, or with a pause: "
+    must(slept, cause + "wait once, by `synchronize` or a `sync`")
 
 
 def _complete(found: WayToRun, *_sizes: float) -> None:

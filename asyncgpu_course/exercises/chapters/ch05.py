@@ -46,8 +46,8 @@ def _at_home(answer: Callable[..., Any], name: str, *args: Any) -> None:
     if hasattr(policy, "expect"):
         call(cast(Any, policy).expect, 1e6)
     stream = call(policy.next_stream)
-    cause = "of a policy for another device than the current one, the stream isn't on that "
-    must(stream.device is home, cause + "device: make it by `self.device.create_stream()`")
+    cause = "of a policy for another device than the current one, the stream isn't on that device: "
+    must(stream.device is home, cause + "make it by `self.device.create_stream()`")
 
 
 def _run_policy(policy: agt.SchedulingPolicy, steps: Sequence[int]) -> agt.Trace:
@@ -150,8 +150,8 @@ def _least_loaded(mine: Any, model: Any, size: int, steps: Sequence[int], _besid
         _at_most(trace, size)
         got, right = _score(trace, size), _score(expected, size)
         last = max(_jobs(trace), key=lambda span: span.end)
-        cause = f"the score is {got:.2f}, and {right:.2f} is possible: `{last.name}` ends last, on a stream "
-        must(got >= _CLOSE * right, cause + "that had more to do than the others", last)
+        cause = f"the score is {got:.2f}, and {right:.2f} is possible: `{last.name}` ends last, "
+        must(got >= _CLOSE * right, cause + "on a stream that had more to do than the others", last)
     _at_home(mine, "LeastLoaded", size)
 
 

@@ -87,8 +87,8 @@ def _polite(found: Turns, *_row: Any) -> None:
     run = found[0]
     schedule.launches(run.trace, "d2h", 1)
     schedule.never_blocks(run.trace)
-    cause = "no other task had a turn while this one waited: a loop that asks again and again "
-    must(run.result[1] > 0, cause + "keeps everybody waiting, too")
+    cause = "no other task had a turn while this one waited: "
+    must(run.result[1] > 0, cause + "a loop that asks again and again keeps everybody waiting, too")
     _is_largest(found)
 
 
@@ -116,8 +116,8 @@ def _prepare(mine: Any, model: Any, number: int) -> None:
             for i in range(1, number):
                 why = "have a batch started, really started, before you prepare the next one"
                 schedule.overlapping(run.trace, f"prepare {i}", why)
-        cause = f"it takes {took:.0f} µs, and {enough:.0f} are enough: does somebody sleep, or "
-        must(took <= 1.1 * enough, cause + "wait, for no reason?")
+        cause = f"it takes {took:.0f} µs, and {enough:.0f} are enough: "
+        must(took <= 1.1 * enough, cause + "does somebody sleep, or wait, for no reason?")
     in_order("pipeline", run.result, [_batch(i, BATCH) for i in range(number)])
 
 
@@ -329,8 +329,8 @@ def check_at_most(mine: Any, model: Any) -> None:
     cause = f"the operation failed, and {count(left, 'task')} of yours went on waiting: "
     must(not left, cause + "cancel the clock in a `finally`, which runs then, too")
     left = observe(_cancelled, mine, "at_most", round_trip(4_000_000, 1.0), 900.0).result
-    cause = f"somebody cancelled `at_most`, and {count(left, 'task')} of its own went on "
-    must(not left, cause + "waiting: cancel them in a `finally`, which runs then, too")
+    cause = f"somebody cancelled `at_most`, and {count(left, 'task')} of its own went on waiting: "
+    must(not left, cause + "cancel them in a `finally`, which runs then, too")
 
 
 async def _failed(answer: Any, *args: Any) -> int:
@@ -400,8 +400,8 @@ def _as_they_come(found: Used, *sizes: int) -> None:
     first = trace.find(f"use of {used[0]}")[0]
     # Overlap on the device would not tell, because answers may start the slowest operation last.
     late = [span for span in trace if span.kind == "call" and span.start > first.start]
-    cause = "when you used the first result, some operations hadn't started yet: start all of "
-    must(not late, cause + "them before you wait for the first", first, *late[:1])
+    cause = "when you used the first result, some operations hadn't started yet: "
+    must(not late, cause + "start all of them before you wait for the first", first, *late[:1])
 
 
 def _lets_out(check: Check, more: Any) -> Check:

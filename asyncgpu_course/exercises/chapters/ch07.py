@@ -173,8 +173,8 @@ def _capture(mine: Any, model: Any, number: int) -> None:
     graph, stream, hosts = _captured(mine, number)
     cause = f"`capture` should return a graph, and returned {brief(graph)}: `graph_on(stream)` makes one"
     must(isinstance(graph, agt.CudaGraph), cause)
-    cause = "the graph was captured on another stream than the given one, where its updates "
-    must(graph.stream == stream, cause + "would run, too: `graph_on(stream)`")
+    cause = "the graph was captured on another stream than the given one, "
+    must(graph.stream == stream, cause + "where its updates would run, too: `graph_on(stream)`")
     for launch in (1, 2):
         right = [filled(host.size, 10 * launch + i) for i, host in enumerate(hosts)]
         for host, numbers in zip(hosts, right, strict=True):
@@ -221,8 +221,8 @@ def _race(answer: Any) -> Observed:
         with case(again if stale else ""):
             results.each_equal(run.result, right, f"{RUNNERS} batches, for batch")
         before = before or run.result
-        cause = "the second run has overwritten results of the first, which belong to the "
-        must(all(map(np.array_equal, given[0], before)), cause + "caller: return copies")
+        cause = "the second run has overwritten results of the first, which belong to the caller: "
+        must(all(map(np.array_equal, given[0], before)), cause + "return copies")
         there.by_kernels(run.result, numbers)
     return replace(run, trace=run.trace.from_first())
 

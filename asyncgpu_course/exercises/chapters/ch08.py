@@ -79,8 +79,8 @@ def _annotated(run: tuple[Trace, RangeLog, RangeLog], number: int, failing: int 
     requests = [span for span in trace.find("request") if span.kind == "range"]
     prepared = [span for span in trace.find("prepare") if span.kind == "range"]
     mixed = any(one.mixed for one in log.closed if one.name == "request")
-    cause = "a range `request` was opened by one task and closed by another: `span` keeps a "
-    must(not mixed, cause + "stack, and tasks that await share it", *requests[:2])
+    cause = "a range `request` was opened by one task and closed by another: "
+    must(not mixed, cause + "`span` keeps a stack, and tasks that await share it", *requests[:2])
     schedule.each_once(trace, *[f"process {i}" for i in range(number)])
     jobs = [job for i in range(number) for job in trace.find(f"prepare {i}")]
     for i in range(number):
@@ -89,8 +89,8 @@ def _annotated(run: tuple[Trace, RangeLog, RangeLog], number: int, failing: int 
         own += trace.find(f"prepare {i}")
         first, last = min(s.start for s in own), max(s.end for s in own)
         held = any(one.start <= first and last <= one.end for one in requests)
-        cause = f"no range `request` holds all of request {i}, from its preparation to its "
-        must(held, cause + "result", *requests[:1], max(own, key=lambda s: s.end))
+        cause = f"no range `request` holds all of request {i}, from its preparation to its result"
+        must(held, cause, *requests[:1], max(own, key=lambda s: s.end))
     for job, one in zip(sorted(jobs, key=lambda s: s.start), prepared, strict=True):
         held = one.start <= job.start and job.end <= one.end <= job.end + 1
         must(held, f"the range `prepare` should hold `{job.name}`, and nothing else", one, job)

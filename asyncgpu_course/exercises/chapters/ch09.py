@@ -87,8 +87,8 @@ def _looped(run: Observed, number: int) -> None:
     schedule.never_blocks(run.trace)
     schedule.launches(run.trace, "h2d", number)
     _launched(run.trace, number)
-    cause = "no other task got a turn while the tokens were under way: `await` each launch, "
-    must(run.result[1], cause + "and don't ask in a loop whether it's done")
+    cause = "no other task got a turn while the tokens were under way: "
+    must(run.result[1], cause + "`await` each launch, and don't ask in a loop whether it's done")
     _tokens(run, number)
 
 

@@ -46,8 +46,8 @@ def _settled(answer: Any, start: float, every: int, _looks: int) -> Observed:
 def _ask_less(run: Observed, _start: float, every: int, looks: int) -> None:
     """One flag is read for every few rounds; the loop ends with the first look that finds nothing."""
     rounds, copies = len(run.trace.find("halve")), len(run.trace.find("d2h"))
-    cause = f"{count(rounds, 'round')} and {count(copies, 'look')} at a flag, and {count(looks, 'look')} "
-    must(copies == looks, cause + "would be right")
+    cause = f"{count(rounds, 'round')} and {count(copies, 'look')} at a flag, "
+    must(copies == looks, cause + f"and {count(looks, 'look')} would be right")
     schedule.launches(run.trace, "halve", every * looks)
     schedule.waits(run.trace, looks, "a round whose flag nobody reads need not be waited for")
     _rounds(run, _start, every, looks)

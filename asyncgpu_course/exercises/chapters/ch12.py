@@ -125,8 +125,8 @@ def _warp(mine: Any, _model: Any, warps: int) -> None:
     try:
         got = _out("WARP_TAKE", mine, "warp", mails, out, grid=2, block=32 * warps)
     except Rejected as rejected:
-        cause = "a warp waits in `warp_take` for another one, which does not call it at the "
-        must("atomicAdd(turn" not in rejected.cause, cause + "moment")
+        cause = "a warp waits in `warp_take` for another one, which does not call it at the moment"
+        must("atomicAdd(turn" not in rejected.cause, cause)
         endless = agt.errors.DeadlockError | agt.errors.RunawayKernelError
         if warps > 1 and isinstance(rejected.__cause__, endless):
             rejected.cause += ". One warp did well: which lane of warp 1 looks? Its message is 0"
@@ -207,8 +207,8 @@ def _ring(mine: Any, _model: Any, blocks: int, begun: int) -> None:
         found = _at_once("RING", mine, "ring_alone", *args, most=1, waits="a poll")
     for k, (got, right) in enumerate(zip(found, _ENDS[blocks], strict=True)):
         says = ["READY" if x else "PENDING" for x in (got, right)]
-        cause = f"after {', '.join(_CALLS[:k]) or 'nothing'}: `{_CALLS[k]}` says {says[0]}, "
-        must(says[0] == says[1], cause + f"and {says[1]} is right")
+        cause = f"after {', '.join(_CALLS[:k]) or 'nothing'}: "
+        must(says[0] == says[1], cause + f"`{_CALLS[k]}` says {says[0]}, and {says[1]} is right")
         must(got == right, f"message {int(got) - 1} came out, and {int(right) - 1} is right")
 
 

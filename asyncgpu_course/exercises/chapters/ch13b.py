@@ -133,8 +133,8 @@ def check_both(mine: Any, model: Any) -> None:
             right = [-office.mood(q)[1] for q in refused] or [a * _TIMES * b * _TIMES]
             when = case(f"{refused or 'none'} refused, and answers after {us:.0f} µs{zero}")
             with when, office.run(kernel, a, b, agt.mapped(out)):
-                cause = f"the host was asked for {sorted(office.asked)}, and for {a} and {b} "
-                must(not office.asked - Counter([a, b]), cause + "is right")
+                cause = f"the host was asked for {sorted(office.asked)}, "
+                must(not office.asked - Counter([a, b]), cause + f"and for {a} and {b} is right")
                 cause = f"`out[0]` is {int(out[0])}, and {' or '.join(map(str, right))} is right"
                 must(int(out[0]) in right, cause)
                 must(office.most > 1, "the host never had both questions at a time: join them")

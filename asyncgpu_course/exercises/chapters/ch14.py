@@ -83,8 +83,8 @@ def _search(mine: Any, _model: Any, pieces: int, asked: int, refused: int, how: 
         cause = "the host refused a piece, and the kernel worked on it all the same: it should end there"
         must(bool((apart[last:] == -1).all()), cause)
     cause = f"all distances are right, and the search takes {took:.0f} µs: get below "
-    cause += f"{SEARCH_US} (a question leaves at its first `poll()`, or when somebody waits "
-    must(refused >= 0 or pieces < 9 or took < SEARCH_US, cause + "for it)")
+    cause += f"{SEARCH_US} (a question leaves at its first `poll()`, or when somebody waits for it)"
+    must(refused >= 0 or pieces < 9 or took < SEARCH_US, cause)
     return took
 
 

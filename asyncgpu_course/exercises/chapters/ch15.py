@@ -65,8 +65,8 @@ def _shares(run: Observed, gpus: int, rows: int) -> None:
     """Each GPU has its share of the rows, at the same time as the others, and the results are in order."""
     parts = results.listed("split", run.result, gpus)
     sizes = [len(part) for part in parts]
-    cause = f"the parts have {sizes} rows, and should have {rows} together, and differ by one "
-    must(sum(sizes) == rows and max(sizes) - min(sizes) <= 1, cause + "at most")
+    cause = f"the parts have {sizes} rows, and should have {rows} together, "
+    must(sum(sizes) == rows and max(sizes) - min(sizes) <= 1, cause + "and differ by one at most")
     batch, w = _batch(rows)
     right = np.split(batch @ w, np.cumsum(sizes)[:-1])
     cause = "the batch got its numbers only when `split` had returned, and the results are those of what was "

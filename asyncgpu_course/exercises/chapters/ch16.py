@@ -79,8 +79,8 @@ def _called(trace: agt.Trace, fewest: int, most: int, why: str) -> None:
 def _let_go(trace: agt.Trace, most: int, which: str) -> None:
     """No more than so many arrays were on a worker at one time."""
     found = max(int(str(span.detail["kept"])) for span in _calls(trace))
-    cause = f"at one time there were {found} arrays on the worker, and 2 are enough, {which}: every variable "
-    must(found <= most, cause + "and every list that holds a handle keeps its array")
+    cause = f"at one time there were {found} arrays on the worker, and 2 are enough, {which}: "
+    must(found <= most, cause + "every variable and every list that holds a handle keeps its array")
 
 
 def _together(trace: agt.Trace, ranks: Sequence[int]) -> None:
@@ -280,8 +280,8 @@ def _carried_on(run: Observed, gpus: int, number: int, us: int, *lost: int) -> N
     living = [rank for rank in range(gpus) if rank not in lost]
     for k in range(number):
         ran = [s for s in run.trace.find(f"batch_{k}") if s.device in [f"sim:{r}" for r in living]]
-        cause = f"batch {k} ran {count(len(ran), 'time')} on GPUs that were never lost: keep "
-        must(len(ran) <= 1, cause + "what you have, and do again only what was lost", *ran)
+        cause = f"batch {k} ran {count(len(ran), 'time')} on GPUs that were never lost: "
+        must(len(ran) <= 1, cause + "keep what you have, and do again only what was lost", *ran)
     _together(run.trace, living)
 
 

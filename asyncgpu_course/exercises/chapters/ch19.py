@@ -134,8 +134,8 @@ def _told_right(visitors: Sequence[Visitor], room: _WatchedRoom) -> None:
         heard = f"{count(len(visitor.text), 'token')} of an answer of {len(right)}"
         must(visitor.text == right, f"{name} was told {heard}")
         early = visitor.number in room.early or len(visitor.text) > room.said[visitor.number]
-        cause = f"{name} was told what no step had said: let everybody sit down, and pass on what "
-        must(not early, cause + "a step that you waited for gives for their seat")
+        cause = f"{name} was told what no step had said: let everybody sit down, "
+        must(not early, cause + "and pass on what a step that you waited for gives for their seat")
 
 
 def _both(

@@ -306,13 +306,54 @@ def spelled(ctype: CType) -> str:
         case Void():
             return "void"
         case Pointer():
-            return f"{'const ' if ctype.const else ''}{spelled(ctype.target)}*"
+            inner, words = (
+                element_of(ctype.target),
+                " const" * ctype.const + " volatile" * ctype.volatile,
+            )
+            front = (
+                (spelled(inner), words)
+                if isinstance(inner, Pointer)
+                else (words, " ", spelled(inner))
+            )
+            behind = spelled(ctype.target).removeprefix(spelled(inner))
+            return "".join(front).strip() + (f" (*){behind}" if behind else "*")
         case ArrayType():
             inner, dims = ctype.element, f"[{ctype.length or ''}]"
             while isinstance(inner, ArrayType):
                 dims += f"[{inner.length}]"
                 inner = inner.element
             return f"{spelled(inner)}{dims}"
+
+
+def unqualified(ctype: CType) -> CType:
+    """A type without what is const or volatile in it."""
+    if isinstance(ctype, ArrayType):
+        return ArrayType(unqualified(ctype.element), ctype.length)
+    return Pointer(unqualified(ctype.target)) if isinstance(ctype, Pointer) else ctype
+
+
+def qualifies(source: CType, target: CType) -> bool:
+    """Tell whether a pointer becomes another one that only adds const or volatile.
+
+    A level further in may add some only where those around it are const in the target, because an `int**`
+    as a `const int**` could be given the address of a constant (C++20, [conv.qual]). An array is as const as
+    its elements (CWG 330).
+    """
+    fits, still = unqualified(source) == unqualified(target), True
+    while isinstance(source, Pointer) and isinstance(target, Pointer):
+        (const, volatile), (stays, is_volatile) = _qualifiers(source), _qualifiers(target)
+        same = (const, volatile) == (stays, is_volatile)
+        fits &= (still or same) and const <= stays and volatile <= is_volatile
+        still &= stays
+        source, target = element_of(source.target), element_of(target.target)
+    return fits
+
+
+def _qualifiers(pointer: Pointer) -> tuple[bool, bool]:
+    const, volatile, inner = pointer.const, pointer.volatile, pointer.target
+    while isinstance(inner, ArrayType):
+        const, volatile, inner = const or inner.const, volatile or inner.volatile, inner.element
+    return const, volatile
 
 
 def promoted(scalar: Scalar) -> Scalar:

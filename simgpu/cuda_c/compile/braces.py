@@ -63,13 +63,15 @@ def initialise(c: Context, node: Expression, ctype: types.CType) -> list[Expr]:
     known = c.class_of(ctype)
     if known is not None and known.takes_over(node):
         return spread(c, converted(c, node, ctype, node.at), ctype)
-    if not isinstance(node, Braces):
+    if not isinstance(node, Braces) or (node.type and resolve_type(c, node.type) != ctype):
         whole = c.expression(node)
+        if isinstance(ctype, types.Struct):
+            whole = convert(c, whole, ctype, node.at)
         if whole.type != ctype:
             source = types.spelled(whole.type)
             c.fail(node.at, f"no conversion from '{source}' to '{types.spelled(ctype)}'")
         return spread(c, whole, ctype)
-    if node.type is not None and resolve_type(c, node.type) == ctype:
+    if node.type is not None:
         node = Braces(at=node.at, items=node.items)
     if len(node.items) == 1 and isinstance(ctype, types.Struct):
         (only,) = node.items

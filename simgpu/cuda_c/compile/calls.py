@@ -74,7 +74,7 @@ def _fits_as_it_is(c: Context, call: Invocation, functions: Functions) -> bool:
     for kind, argument in zip(kinds, call.arguments, strict=False):
         mine, wrong = decay(argument).type, isinstance(kind, types.Struct)
         if isinstance(kind, types.Pointer) and isinstance(mine, types.Pointer):
-            wrong = kind.target != mine.target
+            wrong = types.unqualified(kind) != types.unqualified(mine)
         if wrong and (mine is types.HALF or not isinstance(kind, types.Struct)):
             return False
     return found is not None

@@ -9,7 +9,7 @@ import numpy as np
 from simgpu.cuda_c import types
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.form import Constant, Convert, Followed, IRValue
-from simgpu.cuda_c.compile.typed import Evaluate, Expr
+from simgpu.cuda_c.compile.typed import Evaluate, Expr, MemoryPlace
 from simgpu.cuda_c.compile.variables import Origin
 from simgpu.cuda_c.lockstep import Mask, Team
 from simgpu.cuda_c.lockstep.values import converter, select_lanes
@@ -88,6 +88,8 @@ def convert(c: Context, expr: Expr, target: CType, at: Position, explicit: bool 
         run, count = expr.run, len(types.leaves(target))
         first: Evaluate = lambda t, m: run(t, m)[:count]
         return typed_value(c, target, first, at, [expr], origin=expr.origin)
+    if {spelled(source), spelled(target)} == {"dim3", "uint3"}:
+        return typed_value(c, target, expr.run, at, [expr])
     into, out_of = c.class_of(target), c.class_of(source)
     if into is not None and into.constructors:
         return c.rules.construct(c, into, [expr], at, None)
@@ -165,12 +167,18 @@ def _convert_pointer(c: Context, expr: Expr, target: CType, at: Position, explic
     if not explicit:
         void = isinstance(target.target, types.Void)
         is_null = isinstance(source.target, types.Void) and expr.constant is not None
+        alike = types.unqualified(source) == types.unqualified(target)
         base = c.derives(source.target, target.target)
-        if source.target != target.target and not void and not is_null and not base:
+        if not alike and not void and not is_null and not base:
             c.fail(at, f"{_unusable(source, target)}: say reinterpret_cast if you mean it")
+        both = spelled(source), spelled(target)
         if source.const and not target.const:
-            both = spelled(source), spelled(target)
             c.fail(at, "'{}' points to constants, '{}' would let them be changed".format(*both))
+        if source.volatile and not target.volatile:
+            text = "'{}' points to what others may change, '{}' would forget that: say volatile"
+            c.fail(at, text.format(*both))
+        if alike and not types.qualifies(source, target):
+            c.fail(at, f"{_unusable(source, target)}: what is const or volatile in it differs")
     elif source.const and not target.const:
         c.aims.recast.append((expr.origin, at))
     return Expr(target, expr.run, at, expr.node, constant=expr.constant, origin=expr.origin)
@@ -195,6 +203,16 @@ def _from_number(c: Context, expr: Expr, target: Pointer, at: Position) -> Expr:
     return typed_value(c, target, follow, at, [expr], origin=c.aims.cast)
 
 
+def related(c: Context, a: CType, b: CType) -> bool:
+    """Tell whether pointers to these may be compared, and cast into each other."""
+    return types.unqualified(a) == types.unqualified(b) or c.derives(a, b) or c.derives(b, a)
+
+
+def itself(c: Context, expr: Expr, at: Position) -> Expr:
+    """An operand; a struct that converts itself to one number or pointer is that."""
+    return expr if c.class_of(expr.type) is None else c.rules.become(c, expr, None, at) or expr
+
+
 def recast(c: Context, expr: Expr, at: Position) -> Expr:
     """An expression that a cast leaves as it is; it is no longer a place, nor a factor."""
     node = expr.node if expr.constant is not None else c.note(Followed((expr.node,)))
@@ -205,7 +223,10 @@ def decay(expr: Expr) -> Expr:
     """An array as a pointer to its first element."""
     if not isinstance(expr.type, ArrayType):
         return expr
-    ctype = Pointer(expr.type.element, expr.type.const, expr.type.volatile)
+    place = expr.place
+    const = expr.type.const or (place is not None and place.const)
+    volatile = expr.type.volatile or (isinstance(place, MemoryPlace) and place.volatile)
+    ctype = Pointer(expr.type.element, const, volatile)
     return Expr(ctype, expr.run, expr.at, expr.node, origin=expr.origin)
 
 

@@ -7,7 +7,7 @@ from simgpu.cuda_c.compile import braces, constants, conversions, rooms, type_na
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.form import Declare, Evaluate
 from simgpu.cuda_c.compile.places import by_address, place_of
-from simgpu.cuda_c.compile.storage import begin, forget_storage, in_lane_order, joined, put, spread
+from simgpu.cuda_c.compile.storage import in_lane_order, joined, leave_unset, put, spread
 from simgpu.cuda_c.compile.typed import Binding, Class, Expr, Number, Shorthand, TypeBinding
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.lockstep import Mask, Team
@@ -124,8 +124,7 @@ def _object(c: Context, item: ast.Declarator, known: Class, const: bool) -> Eval
     ctype, items = known.type, item.init.items if isinstance(item.init, ast.Braces) else []
     arguments = [place_of(c, one) for one in items]
     given: Expr | None = None
-    if item.init is not None and not items and any(f.defaulted for f in known.constructors):
-        # `S s{}` is all zero first where nobody wrote what the constructor does. `S s;` is not.
+    if item.init is not None and known.zeroes(items):  # `S s;` is not
         parts = braces.zero_values(ctype, item.at)
         given = conversions.typed_value(c, ctype, joined(parts), item.at, parts)
     if c.lives_in_memory(ctype) or item.name in c.frame.addressed:
@@ -176,21 +175,9 @@ def _bind(
 
 
 def _unset(c: Context, item: ast.Declarator, ctype: types.CType) -> Evaluate:
-    variable = Variable(item.name, ctype, c.new_slot(), unset=True)
+    variable = Variable(item.name, ctype, c.new_slot())
     _enter(c, item.name, variable, item.at)
-    slot = variable.slot
-    zero = rooms.zero_of(ctype)
-    nowhere = [None] * len(types.leaves(ctype)) if isinstance(ctype, types.Struct) else None
-
-    def evaluate(t: Team, m: Mask) -> None:
-        begin(t, m, slot, zero)
-        known = t.defined[slot]
-        if known is True and nowhere is not None:
-            known = [True] * len(nowhere)
-        empty = nowhere == []  # which has nothing that one could read
-        t.defined[slot] = empty or (forget_storage(m, known) if t.apart else nowhere)
-
-    return evaluate
+    return leave_unset(variable, rooms.zero_of(ctype))
 
 
 def _reference(

@@ -72,7 +72,7 @@ def cast(c: Context, node: ast.Cast, used: bool) -> Expr:
     static = node.style == "static_cast"
     if static and isinstance(target, types.Pointer) and isinstance(source, types.Pointer):
         void = isinstance(source.target, types.Void) or isinstance(target.target, types.Void)
-        if not void and source.target != target.target:
+        if not void and not conversions.related(c, source.target, target.target):
             both = f"'{types.spelled(source)}' into '{types.spelled(target)}'"
             c.fail(node.at, f"static_cast cannot turn {both}: use reinterpret_cast")
     out = conversions.convert(c, operand, target, node.at, explicit=True)
@@ -91,7 +91,7 @@ def unary(c: Context, node: ast.Unary, used: bool) -> Expr:
         if found is not None:
             return use_storage(c, found)
         if node.op != "!":
-            operand = c.rules.become(c, operand, None, node.at) or operand
+            operand = conversions.itself(c, operand, node.at)
     if node.op == "!":
         test = conversions.condition(c, operand)
         denied: Evaluate = lambda t, m: np.logical_not(test(t, m))

@@ -50,15 +50,17 @@ def construct(
     in_memory = c.lives_in_memory(known.type)
     variable = rooms.own_variable(c, known.type.name, known.type, in_memory, at)
     c.steps.append(Declare(variable))
+    zeros = braces.zero_values(known.type, at) if known.zeroes(arguments) else []
     if in_memory:
-        # A member that a constructor leaves out may still be copied, with whatever is in it.
         with c.recording(dropped=True):  # since a GPU does nothing of this
-            begin = rooms.local_memory(c, variable, braces.zero_values(known.type, at), at)
+            begin = rooms.local_memory(c, variable, zeros, at)
+    elif zeros:
+        begin = storage.put(variable.slot, storage.joined(zeros))
     else:
-        zero = rooms.zero_of(known.type)
-        begin = storage.put(variable.slot, lambda t, m: zero)
+        begin = storage.leave_unset(variable, rooms.zero_of(known.type))
     making = _made(c, known, arguments, at, storage.read_variable(c, variable, at)).run
-    whole = storage.use_storage(c, storage.read_variable(c, variable, at))
+    # A member that a constructor leaves out may still be copied, with whatever is in it.
+    whole = storage.passed_on(storage.use_storage(c, storage.read_variable(c, variable, at)))
     run = storage.in_lane_order(begin, making, whole.run)
     return conversions.typed_value(c, known.type, run, at, [whole], origin=variable.origin)
 
@@ -111,7 +113,7 @@ def _of_values(known: Class, arguments: list[Expr], names: Scope, at: Position) 
             names.names[f"value {k}"] = Alias(arguments[k])
             item = ast.DeclRefExpr(at=at, name=f"value {k}")
             initial.append((field.name, ast.Braces(at=at, items=[item])))
-        elif field.name not in known.initial:
+        elif field.name not in known.initial and arguments:
             initial.append((field.name, ast.Braces(at=at, items=[])))
     return ast.FunctionDecl(
         at=at, name=known.name, returns=ast.TypeName(at=at, base="void"), params=[],

@@ -7,7 +7,16 @@ import numpy as np
 from simgpu.cuda_c import types
 from simgpu.cuda_c.compile import contraction, places
 from simgpu.cuda_c.compile.context import Context
-from simgpu.cuda_c.compile.conversions import computed, convert, decay, fold, nodes, typed_value
+from simgpu.cuda_c.compile.conversions import (
+    computed,
+    convert,
+    decay,
+    fold,
+    itself,
+    nodes,
+    related,
+    typed_value,
+)
 from simgpu.cuda_c.compile.form import Operation
 from simgpu.cuda_c.compile.typed import Evaluate, Expr
 from simgpu.cuda_c.lockstep import Mask, Team, varies
@@ -29,7 +38,7 @@ def binary_operation(
 
 def operate(c: Context, op: str, left: Expr, right: Expr, at: Position) -> Expr:
     """`left op right` for everything that evaluates both sides."""
-    left, right = (decay(_plain(c, side, at)) for side in (left, right))
+    left, right = (decay(itself(c, side, at)) for side in (left, right))
     for side in (left, right):
         if isinstance(side.type, types.FunctionPointer):
             if op not in ("==", "!="):
@@ -54,12 +63,6 @@ def operate(c: Context, op: str, left: Expr, right: Expr, at: Position) -> Expr:
     if op in COMPARISONS:
         return _compare(c, op, x, y, kind, at)
     return _arithmetic(c, op, x, y, kind, at)
-
-
-def _plain(c: Context, side: Expr, at: Position) -> Expr:
-    """An operand; a struct that converts itself to a number is that number."""
-    made = c.rules.become(c, side, None, at) if c.class_of(side.type) is not None else None
-    return side if made is None else made
 
 
 def _number(c: Context, op: str, side: Expr, at: Position) -> Scalar:
@@ -145,11 +148,11 @@ def common_type(c: Context, a: Expr, b: Expr, at: Position) -> CType:
     if isinstance(a.type, Scalar) and isinstance(b.type, Scalar):
         return types.usual_type(a.type, b.type)
     if isinstance(a.type, Pointer) and isinstance(b.type, Pointer):
-        void = types.VOID in (a.type.target, b.type.target)
-        if void or a.type.target == b.type.target:
-            const = a.type.const or b.type.const
-            target = types.VOID if void else a.type.target
-            return Pointer(target, const, a.type.volatile or b.type.volatile)
+        const, volatile = a.type.const or b.type.const, a.type.volatile or b.type.volatile
+        for one, other in ((a.type, b.type), (b.type, a.type)):
+            known = other.target in (one.target, types.VOID) or types.qualifies(one, other)
+            if known or c.derives(one.target, other.target):
+                return Pointer(other.target, const, volatile)
     c.fail(at, f"the sides of ':' do not fit: '{spelled(a.type)}' and '{spelled(b.type)}'")
 
 
@@ -180,7 +183,7 @@ def _pointer_operation(c: Context, op: str, left: Expr, right: Expr, at: Positio
 def _distance(
     c: Context, left: Expr, right: Expr, target: CType, other: CType, at: Position
 ) -> Expr:
-    if target != other:
+    if types.unqualified(target) != types.unqualified(other):
         c.fail(at, f"'{spelled(left.type)}' and '{spelled(right.type)}' point to different things")
     step = size_of(target)
     a, b = left.run, right.run
@@ -201,7 +204,7 @@ def _compare_pointers(c: Context, op: str, left: Expr, right: Expr, at: Position
     assert isinstance(left.type, Pointer)
     assert isinstance(right.type, Pointer)
     void = isinstance(left.type.target, Void) or isinstance(right.type.target, Void)
-    if left.type.target != right.type.target and not void:
+    if not related(c, left.type.target, right.type.target) and not void:
         c.fail(at, f"'{spelled(left.type)}' and '{spelled(right.type)}' cannot be compared")
     function = COMPARISONS[op]
     a, b = left.run, right.run

@@ -5,14 +5,19 @@ What the parameters of a template stand for in a call is found first.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from simgpu.cuda_c import types
 from simgpu.cuda_c.compile import type_names
 from simgpu.cuda_c.compile.context import Context
-from simgpu.cuda_c.compile.conversions import constant
-from simgpu.cuda_c.compile.type_names import TemplateArguments, deduced, identity, param_type
-from simgpu.cuda_c.compile.typed import Class, Expr, Given, Number, Scope, TypeBinding
+from simgpu.cuda_c.compile.type_names import (
+    TemplateArguments,
+    deduced,
+    deduced_array,
+    identity,
+    param_type,
+)
+from simgpu.cuda_c.compile.typed import Class, Expr, Given, Scope, TypeBinding
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.text.source import Position
 from simgpu.errors import KernelCompileError
@@ -47,17 +52,14 @@ def bind_template(
 def _deduce(
     c: Context, param: ast.Param, ctype: types.CType, unknown: set[str], scope: Scope
 ) -> bool:
-    if param.dims and param.type.reference:  # T (&values)[N]
-        for dim in param.dims:
-            if not isinstance(ctype, types.ArrayType):
-                return False
-            if isinstance(dim, ast.DeclRefExpr) and dim.name in unknown:
-                length = Number(constant(types.INT, ctype.length, param.at))
-                scope.names.setdefault(dim.name, length)
-            ctype = ctype.element
-    elif isinstance(ctype, types.ArrayType) and not param.type.reference:
+    dims = param.dims
+    if isinstance(ctype, types.ArrayType) and not param.type.reference:
         ctype = types.Pointer(ctype.element, ctype.const)
-    return bool(param.type.nested) or deduced(c, param.type, TypeBinding(ctype), unknown, scope)
+    if dims and not param.type.reference:  # T rows[][N], which is T (*rows)[N]
+        if not isinstance(ctype, types.Pointer):
+            return False
+        ctype, dims = ctype.target, dims[1:]
+    return bool(param.type.nested) or deduced_array(c, param.type, dims, ctype, unknown, scope)
 
 
 def specialised(
@@ -67,8 +69,7 @@ def specialised(
     if function.template is None:
         return function
     params = function.template
-    bound = [names.names[p.name] for p in params]
-    arguments = [b for b in bound if isinstance(b, Given)]
+    arguments = [cast(Given, names.names[p.name]) for p in params]
     for other in others:
         whole = other.body is not None and len(other.params) == len(function.params)
         if other.template != [] or not whole:
@@ -217,7 +218,7 @@ def _score(c: Context, function: ast.FunctionDecl, kinds: list[types.CType]) -> 
         elif isinstance(source, types.Scalar) and isinstance(target, types.Scalar):
             score += 1 if types.promoted(source) == target else 10
         elif isinstance(source, types.Pointer) and isinstance(target, types.Pointer):
-            score += 1 if source.target == target.target else 100
+            score += 1 if types.unqualified(source) == types.unqualified(target) else 100
         else:
             score += 100
     return score
@@ -240,8 +241,8 @@ def _converts(c: Context, source: types.CType, target: types.CType) -> bool:
 
 
 def conversion(c: Context, source: types.CType, target: types.CType | None) -> str | None:
-    """The function by which a struct becomes something else; any number, if it is not said what."""
-    numbers: list[str] = []
+    """The function by which a struct becomes something else; a number or pointer, if it is not said what."""
+    found: list[str] = []
     hidden: list[types.CType] = []  # what a more derived struct converts to, too
     known = c.class_of(source)
     while known is not None:
@@ -255,9 +256,11 @@ def conversion(c: Context, source: types.CType, target: types.CType | None) -> s
             if made in hidden:
                 continue
             hidden.append(made)
+            reached = target is not None and types.qualifies(made, target)
+            any_pointer = target in (None, types.BOOL) and isinstance(made, types.Pointer)
+            number = isinstance(made, types.Scalar) and isinstance(target, types.Scalar | None)
             # A truth is mostly an explicit one.
-            if isinstance(made, types.Scalar) and made is not types.BOOL:
-                numbers.append(name)
+            if made is not types.BOOL and (number or any_pointer or reached):
+                found.append(name)
         known = known.base
-    scalar = target is None or isinstance(target, types.Scalar)
-    return numbers[0] if scalar and len(numbers) == 1 else None
+    return found[0] if len(found) == 1 else None

@@ -11,7 +11,7 @@ import numpy as np
 from simgpu.cuda_c import types
 from simgpu.cuda_c.compile import builtins, function_addresses, storage, type_names, typed
 from simgpu.cuda_c.compile.context import Context
-from simgpu.cuda_c.compile.conversions import convert, decay, typed_value
+from simgpu.cuda_c.compile.conversions import convert, decay, itself, typed_value
 from simgpu.cuda_c.compile.form import Coordinate, Element, Followed, IRValue, Part
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.lockstep import Mask, Team, varies
@@ -232,6 +232,7 @@ def _index(c: Context, node: ast.Index) -> typed.Expr:
         found = c.rules.overloaded(c, "operator[]", [base, place_of(c, node.index)], node.at)
         if found is not None:
             return found
+        base = itself(c, base, node.at)
     if isinstance(base.type, types.Scalar):
         flipped = place_asked(c, node.index).type
         if isinstance(flipped, (types.Pointer, types.ArrayType)):
@@ -247,8 +248,7 @@ def _index(c: Context, node: ast.Index) -> typed.Expr:
 
 def index_value(c: Context, index: typed.Expr, at: Position) -> typed.Expr:
     """An index as a signed integer of 64 bits, or one of 32."""
-    if c.class_of(index.type) is not None:
-        index = c.rules.become(c, index, None, at) or index
+    index = itself(c, index, at)
     if not isinstance(index.type, types.Scalar) or not index.type.is_integer:
         c.fail(at, f"an index must be an integer, not '{types.spelled(index.type)}'")
     if index.type.size == 8 and index.type.kind == "uint":
@@ -322,6 +322,7 @@ def _dereference(c: Context, node: ast.Unary) -> typed.Expr:
         found = c.rules.overloaded(c, "operator*", [base], node.at)
         if found is not None:
             return found
+        base = itself(c, base, node.at)
     if not isinstance(base.type, types.Pointer):
         power = "; C has no power operator `**`, so multiply, or call powf()"
         cause = f"a value of type '{types.spelled(base.type)}' cannot be dereferenced"

@@ -90,7 +90,11 @@ def bind_reference(
     if c.derives(target.type, ctype):
         target = as_base(c, target, ctype)
     place = target.place
-    if const and isinstance(target.type, types.ArrayType) and _bare(target.type) == _bare(ctype):
+    if (
+        const
+        and isinstance(target.type, types.ArrayType)
+        and types.unqualified(target.type) == types.unqualified(ctype)
+    ):
         target = replace(target, type=ctype)
     if place is None or target.type != ctype:
         value = isinstance(target.type, types.Scalar | types.Struct)
@@ -117,13 +121,6 @@ def bind_reference(
     fixed = MemoryPlace(kept, address, place.origin, const, volatile)
     alias = Expr(ctype, target.run, at, target.node, place=fixed, origin=target.origin)
     return Alias(alias), put(slot, pointer)
-
-
-def _bare(ctype: types.CType) -> types.CType:
-    """An array type without what is const in it."""
-    if not isinstance(ctype, types.ArrayType):
-        return ctype
-    return types.ArrayType(_bare(ctype.element), ctype.length)
 
 
 def first_value(c: Context, variable: Variable, new: Expr) -> None:

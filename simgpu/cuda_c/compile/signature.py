@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias, cast
 
 import numpy as np
 
@@ -182,8 +182,7 @@ def _bound(
     source, c.file.source, at = c.file.source, text, Position(1, 1)
     scope = type_names.with_arguments(c, function.name, function.template, given, at)
     c.file.source = source
-    bound = map(scope.names.get, [p.name for p in function.template])
-    arguments = [b for b in bound if isinstance(b, typed.Given)]
+    arguments = [cast(typed.Given, scope.names[p.name]) for p in function.template]
     chosen = overloads.specialised(c, function, scope, kernels, at)
     return chosen, scope, f"<{type_names.spelled_arguments(c, arguments)}>"
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from simgpu.cuda_c.compile import braces, form, type_names, waiting
 from simgpu.cuda_c.compile.context import Context
-from simgpu.cuda_c.compile.conversions import condition, decay
+from simgpu.cuda_c.compile.conversions import condition, decay, itself
 from simgpu.cuda_c.compile.cuts import test_inside, try_out
 from simgpu.cuda_c.compile.places import by_address, place_asked, place_of
 from simgpu.cuda_c.compile.storage import use_storage
@@ -79,7 +79,7 @@ def branch(c: Context, node: ast.If) -> None:
 def switch(c: Context, node: ast.Switch) -> None:
     """Compile `switch`."""
     with c.detached(node.at) as head:
-        subject = c.expression(node.subject)
+        subject = itself(c, c.expression(node.subject), node.subject.at)
         values = _labels(c, node, subject)
         c.work(len(values))
     head.run = subject.run

@@ -1,5 +1,7 @@
 """Registers and memory: reading and writing what has a place."""
 
+from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -11,11 +13,12 @@ from simgpu.cuda_c.compile.typed import Evaluate, Expr, MemoryPlace, Place, Regi
 from simgpu.cuda_c.compile.variables import Origin, Variable
 from simgpu.cuda_c.lockstep import Mask, Site, Team
 from simgpu.cuda_c.memory import access, holes
-from simgpu.cuda_c.memory.pointers import Ptr
+from simgpu.cuda_c.memory.pointers import HoledPtr
 from simgpu.cuda_c.text.source import Position
 from simgpu.cuda_c.types import CType
 from simgpu.errors import UninitialisedReadError
 
+_HOLED = {holes.Holed, HoledPtr}
 # Of a value that is a copy, though a reference to one of several variables in registers is meant.
 LOST = "changing one of several variables by a reference is not supported: take a pointer"
 
@@ -166,10 +169,26 @@ def begin(t: Team, m: Mask, slot: int, first: Any) -> None:
         t.born[slot] = m
 
 
-def forget_storage(m: Mask, defined: Any) -> Any:
+def leave_unset(variable: Variable, zero: Any) -> Evaluate:
+    """Begin a variable that has no value yet; `zero` stands for it."""
+    slot, variable.unset = variable.slot, True
+    nowhere = [None] * len(zero) if isinstance(variable.type, types.Struct) else None
+
+    def evaluate(t: Team, m: Mask) -> None:
+        begin(t, m, slot, zero)
+        known = t.defined[slot]
+        if known is True and nowhere is not None:
+            known = [True] * len(nowhere)
+        empty = nowhere == []  # which has nothing that one could read
+        t.defined[slot] = empty or (_forget(m, known) if t.apart else nowhere)
+
+    return evaluate
+
+
+def _forget(m: Mask, defined: Any) -> Any:
     """The lanes in which a variable has a value once those of `m` have declared it anew."""
     if isinstance(defined, list):
-        return [forget_storage(m, state) for state in cast("list[Any]", defined)]
+        return [_forget(m, state) for state in cast("list[Any]", defined)]
     if defined is None:
         return None
     return ~m.bits if defined is True else defined & ~m.bits
@@ -247,6 +266,27 @@ def require_defined(
         t.fault(UninitialisedReadError, at, int(missing.argmax()), text, array=variable.name)
 
 
+def passed_on(expr: Expr) -> Expr:
+    """A variable as a value that is only passed on, so that lanes may lack it, or parts of it."""
+    place, ctype, site = expr.place, expr.type, expr.site
+    if isinstance(place, MemoryPlace) and site is not None:
+        pointer = place.accessed
+        load = partial(access.load_lanes, ctype=ctype, site=site, copied=True)
+        run: Evaluate = lambda t, m: load(t, m, pointer(t, m))
+        return replace(expr, run=run)
+    if not isinstance(place, RegisterPlace) or place.before or not place.variable.unset:
+        return expr
+    variable, first, count = place.variable, place.first, place.count
+
+    def evaluate(t: Team, m: Mask) -> Any:
+        whole = with_holes(t, m, variable)
+        if count is None:
+            return whole
+        return whole[first : first + count] if isinstance(ctype, types.Struct) else whole[first]
+
+    return replace(expr, run=evaluate)
+
+
 def with_holes(t: Team, m: Mask, variable: Variable) -> Any:
     """The value of a variable that is copied, and to which not all lanes have assigned all of it."""
     value, defined = t.slots[variable.slot], t.defined[variable.slot]
@@ -260,8 +300,13 @@ def with_holes(t: Team, m: Mask, variable: Variable) -> Any:
 
 
 def _with_hole(t: Team, m: Mask, value: Any, state: Any, what: str) -> Any:
-    missing = m.bits if state is None else m.bits & ~np.asarray(state)
-    return value if isinstance(value, Ptr) else holes.holed(t, value, missing, what)
+    missing, before = (
+        m.bits if state is None else m.bits & ~np.asarray(state),
+        holes.missing_in(value),
+    )
+    if before is not None:  # a part that was given as a copy
+        missing, what = missing | before, value.what
+    return holes.holed(holes.plain(value), missing, what)
 
 
 def pick_leaves(whole: Evaluate, ctype: CType, first: int, count: int, at: Position) -> Evaluate:
@@ -270,7 +315,7 @@ def pick_leaves(whole: Evaluate, ctype: CType, first: int, count: int, at: Posit
 
         def pick(t: Team, m: Mask) -> Any:
             leaf = whole(t, m)[first]
-            return holes.require(t, m.bits, leaf, at) if type(leaf) is holes.Holed else leaf
+            return holes.require(t, m.bits, leaf, at) if type(leaf) in _HOLED else leaf
 
         return pick
     return lambda t, m: whole(t, m)[first : first + count]

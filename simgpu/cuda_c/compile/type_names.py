@@ -70,7 +70,7 @@ def pointer_type(c: Context, returns: CType, params: Sequence[ast.Param]) -> typ
 
 
 def _found(c: Context, name: ast.TypeName) -> CType:
-    found = c.scope.find(name.base)
+    found = c.scope.find_type(name.base)
     if isinstance(found, typed.Refused):
         raise found.error
     if name.arguments is not None and isinstance(found, TypeBinding):
@@ -505,14 +505,14 @@ def deduced(
         given = map(TypeBinding, [ctype.returns, *ctype.params])
         pairs = zip(patterns, given, strict=True)
         return all(deduced(c, part, kind, unknown, scope) for part, kind in pairs)
-    if pattern.array is not None:
-        return resolve_type(c, pattern) == ctype
     for _ in pattern.pointers:
         if isinstance(ctype, types.ArrayType):
             ctype = types.Pointer(ctype.element, ctype.const)
         if not isinstance(ctype, types.Pointer):
             return False
         ctype = ctype.target
+    if pattern.array is not None:  # T (*rows)[N]
+        return deduced_array(c, pattern.array.type, pattern.array.dims, ctype, unknown, scope)
     known = c.class_of(ctype)
     if pattern.arguments is not None:  # a base of what is given may be an instance of the template
         asked = scope.names.get(pattern.base) or c.scope.find(pattern.base)
@@ -532,6 +532,21 @@ def deduced(
         here.names.update(scope.names)
         plain = ast.TypeName(at=pattern.at, base=pattern.base, arguments=pattern.arguments)
         return resolve_type(c, plain) == ctype
+
+
+def deduced_array(
+    c: Context, element: ast.TypeName, dims: Sequence[ast.ArrayExtent], ctype: CType, unknown: set[str],
+    scope: Scope,
+) -> bool:  # fmt: skip
+    """As `deduced`, for `T[N]`."""
+    for dim in dims:
+        if not isinstance(ctype, types.ArrayType):
+            return False
+        length = Number(constant(types.INT, ctype.length, element.at))
+        if dim is not None and not deduced(c, dim, length, unknown, scope):
+            return False
+        ctype = ctype.element
+    return deduced(c, element, TypeBinding(ctype), unknown, scope)
 
 
 def array_type(

@@ -194,6 +194,11 @@ class Class:
         """Tell whether a constructor has to run to make one."""
         return self.parts or bool(self.initial or self.constructors)
 
+    def zeroes(self, given: Sequence[object]) -> bool:
+        """Tell whether `S{}` is all zero first, as nobody wrote what its constructor does."""
+        made = self.constructors
+        return not given and (not made or any(function.defaulted for function in made))
+
     def takes_over(self, given: Expression | None) -> bool:
         """Tell whether a constructor takes this, rather than each member a value of the list."""
         items = given.items if isinstance(given, Braces) else []
@@ -223,6 +228,13 @@ class Scope:
                 return scope.names[name]
             scope = scope.outer
         return None
+
+    def find_type(self, name: str) -> Binding | None:
+        """As `find`, where something else by this name hides none, as behind the word struct."""
+        found = self.names.get(name)
+        if isinstance(found, TypeBinding | StructTemplate | Refused) or self.outer is None:
+            return found
+        return self.outer.find_type(name)
 
     def outermost(self) -> Scope:
         """The names of the file."""

@@ -1,6 +1,7 @@
 """Loading, storing and merging values of any type."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from math import gcd
 from typing import Any, cast
 
@@ -9,7 +10,7 @@ import numpy as np
 from simgpu.cuda_c import types
 from simgpu.cuda_c.lockstep import Mask, Site, Team, varies
 from simgpu.cuda_c.lockstep.values import select_lanes
-from simgpu.cuda_c.memory.holes import Holed, merged_holes, missing_in, present
+from simgpu.cuda_c.memory.holes import Holed, holed, merged_holes, missing_in, plain, present
 from simgpu.cuda_c.memory.names import report_misaligned
 from simgpu.cuda_c.memory.pointers import (
     MaskedAccess,
@@ -19,6 +20,7 @@ from simgpu.cuda_c.memory.pointers import (
     one_region,
     region_of,
 )
+from simgpu.cuda_c.text.source import Position
 
 NULL = Ptr(None, 0, 1, 0, "nullptr")
 
@@ -52,35 +54,36 @@ def load_lanes(
         tell(team, mask, ptr, types.size_of(ctype), site)
     if site.volatile and team.launch.watches and team.launch.messages.active and not team.turns:
         team.launch.messages.look(team, mask.index, words_of(team, mask, ptr))
-    if site.packed or (isinstance(ctype, types.Struct) and ctype.packed):
-        return _load_bytes(region, team, mask, ptr, ctype, site)
-    if isinstance(ctype, types.Scalar):
-        return region.load(MaskedAccess(team, mask, ptr, ctype, site, ctype.size, copied=copied))
-    if isinstance(ctype, types.Pointer):
-        number = region.load(MaskedAccess(team, mask, ptr, types.ULLONG, site, 8))
-        return _pointed(team, mask, number, ctype, site)
+    struct, packed = isinstance(ctype, types.Struct), _packed(ctype, site)
+    if isinstance(ctype, types.Scalar) and not packed:
+        return region.load(MaskedAccess(team, mask, ptr, ctype, site, ctype.size, copied))
+    load = _load_bytes if packed else type(region).load
     out: list[Any] = []
     lacking: Any = mask.bits
-    for leaf, place, size in _pieces_of(team, mask, ptr, ctype, site):
-        far = isinstance(leaf, types.Pointer)
-        kind = types.ULLONG if far else leaf
-        found = region.load(MaskedAccess(team, mask, place, kind, site, size, copied=True))
-        missing = missing_in(found)
+    for leaf, one in _pieces_of(team, mask, ptr, ctype, site):
+        one.copied = struct or copied
+        out.append(pointed(team, mask, load(region, one), leaf, site.at))
+        missing = missing_in(out[-1])
         lacking = False if missing is None else lacking & missing
-        out.append(_pointed(team, mask, found, leaf, site) if far else found)
     # A byte may be between two members, so that memcpy copies those as well.
     if np.any(lacking) and not copied and getattr(ctype, "name", "") != "_byte":
-        leaf, place, size = next(_pieces_of(team, mask, ptr, ctype, site))
-        kind = types.ULLONG if isinstance(leaf, types.Pointer) else leaf
-        region.load(MaskedAccess(team, mask, place, kind, site, size))  # which fails
-    return out
+        load(region, next(_pieces_of(team, mask, ptr, ctype, site))[1])  # which fails
+    return out if struct else out[0]
 
 
-def _pointed(team: Team, mask: Mask, number: Any, ctype: types.Pointer, site: Site) -> Ptr:
-    missing = missing_in(number)
-    if missing is not None:
-        number = np.where(missing, np.uint64(0), np.asarray(number))
-    return team.launch.addresses.pointer(team, mask, number, types.size_of(ctype.target), site.at)
+def _packed(ctype: types.CType, site: Site) -> bool:
+    """Tell whether a value is moved byte by byte, since a packed struct does not align its members."""
+    return site.packed or (isinstance(ctype, types.Struct) and ctype.packed)
+
+
+def pointed(team: Team, mask: Mask, number: Any, ctype: types.CType, at: Position) -> Any:
+    """A number from memory as what it is there; a pointer keeps its holes."""
+    if not isinstance(ctype, types.Pointer):
+        return number
+    missing, pointer = missing_in(number), team.launch.addresses.pointer
+    whole = number if missing is None else np.where(missing, 0, plain(number))
+    out = pointer(team, mask, whole, types.size_of(ctype.target), at)
+    return out if missing is None else out.holed(missing, number.what)
 
 
 def store_lanes(
@@ -92,73 +95,53 @@ def store_lanes(
         tell(team, mask, ptr, types.size_of(ctype), site)
     if site.volatile and team.launch.messages.active:
         team.launch.messages.write(team, mask.index, words_of(team, mask, ptr))
-    if site.packed or (isinstance(ctype, types.Struct) and ctype.packed):
-        _store_bytes(region, team, mask, ptr, ctype, value, site)
+    packed = _packed(ctype, site)
+    if isinstance(ctype, types.Scalar) and not packed and type(value) is not Holed:
+        region.store(MaskedAccess(team, mask, ptr, ctype, site, ctype.size), value)
         return
-    if isinstance(ctype, types.Scalar):
-        lanes: Mask | None = mask
-        if type(value) is Holed:
-            lanes, value = present(mask, value), np.asarray(value)
-        if lanes is not None:
-            region.store(MaskedAccess(team, lanes, ptr, ctype, site, ctype.size), value)
-        return
-    addresses = team.launch.addresses
-    if isinstance(ctype, types.Pointer):
-        region.store(MaskedAccess(team, mask, ptr, types.ULLONG, site, 8), addresses.number(value))
-        return
-    for k, (leaf, place, size) in enumerate(_pieces_of(team, mask, ptr, ctype, site)):
-        far = isinstance(leaf, types.Pointer)
-        if (lanes := present(mask, value[k])) is not None:
-            part = MaskedAccess(team, lanes, place, types.ULLONG if far else leaf, site, size)
-            region.store(part, addresses.number(value[k]) if far else np.asarray(value[k])[()])
-
-
-def _load_bytes(
-    region: Region, team: Team, mask: Mask, ptr: Ptr, ctype: types.CType, site: Site
-) -> Any:
-    """As `load_lanes`, byte by byte, since a packed struct does not align its members."""
-    out = list[Any]()
-    for leaf, offset in types.leaves(ctype):
-        raw = [
-            region.load(MaskedAccess(team, mask, ptr.moved(offset + k), types.UCHAR, site, 1))
-            for k in range(types.size_of(leaf))
-        ]
-        far = isinstance(leaf, types.Pointer)
-        dtype = types.ULLONG.dtype if far else leaf.dtype
-        found = np.stack(np.broadcast_arrays(*raw), -1).view(dtype)[..., 0][()]
-        step = types.size_of(leaf.target) if far else 0
-        pointer = team.launch.addresses.pointer
-        out.append(pointer(team, mask, found, step, site.at) if far else found)
-    return out if isinstance(ctype, types.Struct) else out[0]
-
-
-def _store_bytes(
-    region: Region, team: Team, mask: Mask, ptr: Ptr, ctype: types.CType, value: Any, site: Site
-) -> None:
+    store = _store_bytes if packed else type(region).store
     values = value if isinstance(ctype, types.Struct) else [value]
-    for (leaf, offset), new in zip(types.leaves(ctype), values, strict=True):
-        number = team.launch.addresses.number(new) if isinstance(leaf, types.Pointer) else new
-        raw = np.asarray(number)[..., None].copy().view(np.uint8)
-        for k in range(types.size_of(leaf)):
-            byte = MaskedAccess(team, mask, ptr.moved(offset + k), types.UCHAR, site, 1)
-            region.store(byte, raw[..., k])
+    for (leaf, one), new in zip(_pieces_of(team, mask, ptr, ctype, site), values, strict=True):
+        one.mask = present(mask, new)
+        if one.mask is not None:
+            far = isinstance(leaf, types.Pointer)
+            store(region, one, team.launch.addresses.number(new) if far else np.asarray(new)[()])
+
+
+def _bytes_of(a: MaskedAccess) -> list[MaskedAccess]:
+    return [replace(a, ptr=a.ptr.moved(k), scalar=types.UCHAR, wide=1) for k in range(a.size)]
+
+
+def _load_bytes(region: Region, a: MaskedAccess) -> Any:
+    raw = [region.load(byte) for byte in _bytes_of(a)]
+    out = np.stack(np.broadcast_arrays(*map(plain, raw)), -1).view(a.scalar.dtype)[..., 0][()]
+    lacking: list[Any] = [byte for byte in raw if type(byte) is Holed]
+    missing = np.any([byte.missing for byte in lacking], 0)
+    return holed(out, missing, lacking[0].what) if lacking else out
+
+
+def _store_bytes(region: Region, a: MaskedAccess, value: Any) -> None:
+    raw = np.asarray(value)[..., None].copy().view(np.uint8)
+    for k, byte in enumerate(_bytes_of(a)):
+        region.store(byte, raw[..., k][()])
 
 
 def _pieces_of(
     team: Team, mask: Mask, ptr: Ptr, ctype: types.CType, site: Site
-) -> Iterator[tuple[types.Scalar | types.Pointer, Ptr, int]]:
-    """The leaves of a struct: where they are, and how many bytes a request for them moves.
+) -> Iterator[tuple[types.Scalar | types.Pointer, MaskedAccess]]:
+    """The leaves of a value, and the access to each, with how many bytes a request for it moves.
 
     An aligned struct of up to 16 bytes is one request, that of its first leaf; else each leaf has its own.
     """
-    align = types.align_of(ctype)
-    if ptr.stride % align or ptr.base % align:
+    struct, align = isinstance(ctype, types.Struct), types.align_of(ctype)
+    if struct and not _packed(ctype, site) and (ptr.stride % align or ptr.base % align):
         where = mask.take(ptr.address())
         report_misaligned(team, mask, ptr, where, align, types.spelled(ctype), site)
-    wide = isinstance(ctype, types.Struct) and align == ctype.size <= 16
+    wide = struct and align == types.size_of(ctype) <= 16
     for k, (leaf, offset) in enumerate(types.leaves(ctype)):
         size = types.size_of(leaf) if not wide else 0 if k else align
-        yield leaf, ptr.moved(offset), size
+        kind = types.ULLONG if isinstance(leaf, types.Pointer) else leaf
+        yield leaf, MaskedAccess(team, mask, ptr.moved(offset), kind, site, size)
 
 
 def merge(mask: Mask, new: Any, old: Any) -> Any:
@@ -178,7 +161,7 @@ def merge(mask: Mask, new: Any, old: Any) -> Any:
 def merge_member(mask: Mask, new: Any, old: Any) -> Any:
     """As `merge`, of a member of a struct, which lanes may lack."""
     out = merge(mask, new, old)
-    if type(new) is Holed or type(old) is Holed:
+    if missing_in(new) is not None or missing_in(old) is not None:
         return merged_holes(mask, new, old, out)
     return out
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simgpu.cuda_c.lockstep import Bits, Int64s, Mask, Team, split
+from simgpu.cuda_c.lockstep import Bits, Int64s, Mask, Team, by_lane, split
 from simgpu.cuda_c.text.source import Position
 from simgpu.errors import UninitialisedReadError
 
@@ -32,16 +32,23 @@ class Holed(np.ndarray):
         self.missing, self.what = getattr(obj, "missing", None), getattr(obj, "what", "")
 
 
-def holed(team: Team, value: Any, missing: Bits, what: str) -> Holed:
-    """A value that some lanes do not have."""
-    out = team.array(value).view(Holed)
+def holed(value: Any, missing: Bits, what: str) -> Any:
+    """A value that some lanes do not have; a pointer becomes a `HoledPtr`."""
+    if hasattr(value, "holed"):
+        return value.holed(missing, what)
+    out = by_lane(value, len(missing)).view(Holed)
     out.missing, out.what = missing, what
     return out
 
 
 def missing_in(value: Any) -> Bits | None:
     """The lanes that do not have a value, if there may be any."""
-    return value.missing if type(value) is Holed else None
+    return getattr(value, "missing", None)
+
+
+def plain(value: Any) -> Any:
+    """A value without its holes."""
+    return value.plain if hasattr(value, "plain") else np.asarray(value)
 
 
 def require(team: Team, lanes: Bits, value: Any, at: Position) -> Any:
@@ -54,7 +61,7 @@ def require(team: Team, lanes: Bits, value: Any, at: Position) -> Any:
         array = value.what.partition("'")[2].partition("'")[0]
         lane = int((lanes & missing).argmax())
         team.fault(UninitialisedReadError, at, lane, text, array=array)
-    return np.asarray(value)
+    return plain(value)
 
 
 def taken_holes(value: NDArray[Any], lanes: Int64s) -> NDArray[Any]:
@@ -73,11 +80,9 @@ def present(mask: Mask, value: Any) -> Mask | None:
 
 def merged_holes(mask: Mask, new: Any, old: Any, value: Any) -> Any:
     """Of `value`, which is `new` in the lanes of `mask` and else `old`, the lanes that do not have it."""
+    both, what = np.zeros_like(mask.bits), ""
     for one, lanes in ((new, mask.bits), (old, ~mask.bits)):
         missing = missing_in(one)
         if missing is not None and (missing & lanes).any():
-            known = missing_in(value)
-            both = missing & lanes if known is None else known | (missing & lanes)
-            value = np.array(value).view(Holed)
-            value.missing, value.what = both, one.what
-    return value
+            both, what = both | (missing & lanes), one.what
+    return holed(plain(value), both, what) if what else plain(value)

@@ -94,7 +94,7 @@ class LocalRegion(Named):
         if a.copied:
             missing = np.zeros(self.lanes, np.bool_)
             missing[a.mask.index] = ~known
-            return holed(a.team, value, missing, what)
+            return holed(value, missing, what)
         more = {"array": a.name, "index": word, "bound": self.nbytes // self.unit}
         lane = int(a.mask.index[k])
         a.team.fault(UninitialisedReadError, a.site.at, lane, f"reads {what}", **more)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simgpu.cuda_c.lockstep import Bits, Int64s, Mask, Site, Team, by_lane, varies
+from simgpu.cuda_c.memory.holes import merged_holes
 from simgpu.cuda_c.types import Scalar
 from simgpu.errors import OutOfBoundsError
 
@@ -146,6 +147,23 @@ class Ptr:
             return _wide(self.offset) * self.stride + self.base
         return self.offset * self.stride + self.base
 
+    def holed(self, missing: Bits, what: str) -> HoledPtr:
+        """The same as a member that some lanes do not have."""
+        return HoledPtr(self.region, self.offset, self.stride, self.base, self.name, missing, what)
+
+    @property
+    def plain(self) -> Ptr:
+        """The same without its holes."""
+        return Ptr(self.region, self.offset, self.stride, self.base, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class HoledPtr(Ptr):
+    """A pointer that was copied with its struct, and of which lanes are `missing` (`holes`)."""
+
+    missing: Bits
+    what: str
+
 
 def _wide(value: NDArray[Any]) -> Int64s:
     return value.astype(np.int64, copy=False)
@@ -173,7 +191,7 @@ class MixedRegion:
         out = np.zeros(a.mask.layout.lanes, a.scalar.dtype)
         for part in self._parts(a):
             value = a.team.array(region_of(a.team, part.mask, part.ptr, a.site).load(part))
-            out[part.mask.index] = value[part.mask.index]
+            out = merged_holes(part.mask, value, out, np.where(part.mask.bits, value, out))
         return out
 
     def store(self, a: MaskedAccess, value: Any) -> None:

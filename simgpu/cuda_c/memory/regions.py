@@ -129,7 +129,7 @@ class ByteRegion(Named):
         bits[a.mask.index] = lacking
         element = self._described(a, int(np.argmax(lacking)))[0]
         what = f"a copy of {element}, which nothing has written{self.advice}"
-        return holed(a.team, value, bits, what)
+        return holed(value, bits, what)
 
     def _load_turns(self, a: MaskedAccess) -> Any:
         """As `load`, in several turns of a loop: with a row of addresses for each, or the same in all."""

@@ -351,7 +351,6 @@ class ExpressionParser(TypeParser):
     def _param(self) -> ast.Param:
         if self.at("..."):
             self.unsupported("variable arguments are not supported")
-        self.harmless(self.attributes(words=False))
         wanted = self.packless_type()
         at, name, dims = self.token.at, "", list[ast.ArrayExtent]()
         reference_to_array = self.at("(") and self.ahead().is_("&")

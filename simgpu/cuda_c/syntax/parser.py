@@ -63,14 +63,20 @@ class _Parser(StructParser):
             types, done = len(self.type_names[0]), len(self.result.order)
             functions = len(self.result.functions)
             self._top_level()
-            names = [*islice(reversed(self.type_names[0]), len(self.type_names[0]) - types)]
-            names += [function.name for function in self.result.functions[functions:]]
+            names = islice(reversed(self.type_names[0]), len(self.type_names[0]) - types)
+            found = [(name, True) for name in names]
+            found += [(function.name, False) for function in self.result.functions[functions:]]
             for node in self.result.order[done:]:
                 whole = isinstance(node, ast.StructDef)
-                names += [node.name] if whole else []
-                names += [v.name for v in getattr(node.enumerators if whole else node, "items", ())]
-            for name in names:
-                self.homes.setdefault(name, set()).add(self.around or ())
+                found += [(node.name, True)] if whole else []
+                typed = "typedef" in getattr(node, "storage", ())
+                items = getattr(node.enumerators if whole else node, "items", ())
+                found += [(item.name, typed) for item in items]
+            for name, is_type in found:
+                homes = self.homes.setdefault(name, {})
+                if homes.setdefault(self.around or (), is_type) != is_type:
+                    text = "is a type, and a variable or a function: give one of them another name"
+                    self.unsupported(f"'{name}' {text}", self.tokens[self.position - 1].at)
         if self.open_braces:
             self.fail("a namespace or extern \"C\" block is never closed: '}' is missing")
         self.result.order[:0] = self.declared
@@ -159,9 +165,11 @@ class _Parser(StructParser):
             except KernelCompileError as error:  # perhaps a head that only a GPU understands
                 self._refuse(start, scopes, error)
             return
+        refuse = self.unsupported if self.at("static") else self.fail
         try:
             self.friends = []
-            self.result.order.append(self.stored_struct(template))
+            node = self.stored_struct(template)
+            self.result.order.append(node)
             self.result.functions += self.friends
         except KernelCompileError as error:
             # Its members are skipped, because most of the file may do without it.
@@ -171,6 +179,9 @@ class _Parser(StructParser):
             end = next(k for k, token in enumerate(here) if token.is_("{", ":"))
             self._refuse_type(here[end - 1], error)
             self._skip_item()
+            return
+        if not node.name and node.enumerators is None:
+            refuse("outside a function this needs a name, or a variable behind it", node.at)
 
     def _refuse_type(self, name: Token, error: KernelCompileError) -> None:
         self.type_names[0][name.text] = True

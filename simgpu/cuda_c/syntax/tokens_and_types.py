@@ -127,7 +127,8 @@ class TypeParser(ABC):
         self.opened: set[str] = set()  # by `using namespace`, and bases of structs
         self.inlined: set[str] = set()  # namespaces whose names those around them have, too
         self.around: tuple[str, ...] | None = ()  # namespaces here; None where all names are taken
-        self.homes: dict[str, set[tuple[str, ...]]] = {}  # of names of the file, their namespaces
+        # Of names of the file, their namespaces, and whether they are types there.
+        self.homes: dict[str, dict[tuple[str, ...], bool]] = {}
 
     @property
     def token(self) -> Token:
@@ -278,7 +279,7 @@ class TypeParser(ABC):
         words: list[str] = []
         result = ast.TypeName(at=start.at, base="")
         while True:
-            result.layout += self.attributes(words=False)  # of `__device__ [[nodiscard]] int`
+            result.layout += self.attributes()  # such as those of `__device__ [[nodiscard]] int`
             token = self.token
             if token.kind != "name":
                 break
@@ -292,16 +293,12 @@ class TypeParser(ABC):
                 setattr(result, token.text, True)
             elif token.text in _TYPE_QUALIFIERS:
                 self.advance()
-            elif token.text in ATTRIBUTES:
-                result.layout += self.attributes()
             elif token.text in _WORDS and not result.base:
                 words.append(self.advance().text)
             elif words or result.base:
                 break
             elif token.text in _STRUCTS and self.ahead().kind == "name":
-                self.advance()
-                if not self.is_type_name(self.token.text):
-                    self._declare(token, self.token)
+                self._elaborated(self.advance(), self.token, result)
             elif token.text == "decltype":
                 self.advance()
                 self.need("(")
@@ -337,12 +334,15 @@ class TypeParser(ABC):
         if not inner and (space := self.away(name)):
             self.fail(f"unknown type name '{name}': write {space}::{name}")
 
-    def _declare(self, word: Token, name: Token) -> None:
-        """Take in a struct by its mere name, as in `typedef struct Node_ Node;`."""
-        if word.text == "enum":
-            self.fail(f"unknown type name '{name.text}'", name.at)
-        self.type_names[0][name.text] = True
-        self.declared.append(ast.StructDef(at=name.at, name=name.text, declared=True))
+    def _elaborated(self, word: Token, name: Token, result: ast.TypeName) -> None:
+        """Behind struct: a new name, as in `typedef struct Node_ Node;`, or one that a variable hides."""
+        if not any(names.get(name.text) for names in self.type_names):
+            if word.text == "enum":
+                self.fail(f"unknown type name '{name.text}'", name.at)
+            self.type_names[0][name.text] = True
+            self.declared.append(ast.StructDef(at=name.at, name=name.text, declared=True))
+        if not self.is_type_name(name.text):
+            result.base = self.advance().text
 
     def _nested(self, result: ast.TypeName, said: bool) -> None:
         """Take `::name` behind a type where it is a type again: it is known, or `typename` says so."""

@@ -55,6 +55,18 @@ HASHES = """namespace h { template <class T> struct hash { T v; }; }
 __device__ int hash(int x) { return x * 2; }
 """
 CODES = "template <int n> using Codes = long long[(n + 7) / 8]; constexpr unsigned SIDE(16); extern const float gain;"
+QUALIFIED = """__device__ int f(const float (*p)[4]) { return p[1][2]; }
+template <class T, int N> __device__ int g(const T (*p)[N]) { return p[1][0] + N; }
+template <class T, int N> __device__ int h([[maybe_unused]] T p[][N], __attribute__((unused)) int) { return N; }
+struct B { int v; }; struct D : B { int w; };
+"""
+CONVERTS = """struct I { int v; __device__ operator int() const { return v; } };
+struct P { float* p; __device__ operator float*() const { return p; } };
+struct node { struct node* next; int v; }; struct list { struct node* node; struct node* last; };
+"""
+MADE = """struct P { int a, b; }; struct M : P { int c; __device__ M() { a = 7; b = 8; } };
+struct U { int x, y; __device__ operator P() const { P p = {x + 1, y}; return p; } };
+"""
 FORMS = [
     (ORDERED, "int v = 1, *p = &v; const int* q = &v; o[i] = f(v) + 10 * f(p) + 100 * f(q) + 1000 * f(&p);", 4321),
     (ORDERED, "Pair<int, float> p = {5, 1}; float a[3]; o[i] = f(p) + 10 * g(a) + 100 * g(i) + 1000 * g(i + 1);", -965),
@@ -78,6 +90,15 @@ FORMS = [
     ("", "o[i] = (__fadd_ru(1, 1e-9f) > 1) + (__fadd_rz(1, 1e-9f) == 1) + (__dmul_rd(0.1, 10.0) == 1);", 3),
     ("", "o[i] = (__fdiv_rd(1, 3) < __fdiv_ru(1, 3)) + (__fsqrt_rz(2) < __fsqrt_ru(2)) + (__frcp_rd(7) < __frcp_ru(7));", 3),
     ("", "o[i] = __fmaf_rz(3, 4, 5) + __dsqrt_rn(16.0) * __drcp_rn(2.0) + (__double2float_ru(0.1) > 0.1);", 20),
+    (QUALIFIED, "float a[2][4] = {{1, 2, 3, 4}, {5, 6, 7, 8}}; o[i] = f(a) + 10 * g(a) + 100 * h(a, 1);", 497),
+    (QUALIFIED, "float a[1][4] = {}, (*p)[4] = a; const volatile float (*q)[4] = p; o[i] = (p == q) + (q - p) + ((n ? p : q) == a);", 2),
+    (QUALIFIED, "int* u[2] = {o, o + 1}; const int* const* q = u; o[i] = q[1] - o;", 1),
+    (QUALIFIED, "D d; d.v = 3; B* b = static_cast<B*>(&d); const D* e = static_cast<D*>(b); o[i] = (b == e) + (n ? b : e)->v;", 4),
+    (CONVERTS, "I s = {3}; int a[4] = {4, 5, 6, 7}; switch (s) { case 3: o[i] = s[a] + a[s]; break; default: o[i] = 0; }", 14),
+    (CONVERTS, "P p = {x + 3}, z = {0}; const float* q = p; o[i] = p[1] + *p + (p + 1 == q + 1) + (z ? 9 : 0) + !z;", 9),
+    (CONVERTS, "node a = {0, 5}; struct node* node = &a; struct node* p = node; list l = {node, p}; o[i] = l.last->v;", 5),
+    (MADE, "P a = M(), b = U{1, 2}, c[2] = {U{3, 4}, M()}, *p = &a, *q = &b; o[i] = p->a + 10 * q->a + 100 * c[0].a + 1000 * c[1].b;", 8427),
+    (MADE, "struct O { P p; int k; } q = {U{1, 2}, 3}; dim3 d = threadIdx, e = uint3{2, 3, 4}, *p = &e; o[i] = q.p.a + q.k + p->z + d.y;", 9),
 ]  # fmt: skip
 
 

@@ -62,6 +62,7 @@ RANK = [i % 16 for i in range(64)]
          [(i % 2) * (16 + 15 * (i < 32)) for i in range(64)]),
         ("__shared__ int s[64]; s[i] = x[i]; block.sync(); o[i] = s[63 - i];", list(range(63, -1, -1))),
         ("__shared__ int s[64]; s[i] = x[i]; cg::sync(block); o[i] = s[63 - i];", list(range(63, -1, -1))),
+        ("struct P { int n; int* p; }; " + TILE + "P a = {i, x + i}; o[i] = *tile.shfl(a, 3).p;", [i // 16 * 16 + 3 for i in range(64)]),
     ],
 )  # fmt: skip
 def test_members(text: str, expected: list[int]) -> None:

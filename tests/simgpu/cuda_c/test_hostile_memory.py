@@ -324,6 +324,15 @@ def test_fences_have_one_order() -> None:
         assert o[0] <= 1
 
 
+def test_a_block_sees_nothing_of_another_one_in_its_shared_memory() -> None:
+    """Not even of one that has ended, and whose memory it may have got."""
+    text = "__shared__ volatile int s; if (t == 0) s = b + 1; if (t == 32) o[b] = s; }"
+    for seed in range(20):
+        o = np.zeros(8, np.uint32)
+        launch(HEAD + text, "k", 8, 64, o, o, o, limits=InterpreterLimits(hostile=seed))
+        assert all(value in (0, block + 1) for block, value in enumerate(o.tolist()))
+
+
 @pytest.mark.parametrize(("text", "talks"), [
     ("x[t] = f[t];", False), ("__syncthreads(); __threadfence(); x[t] = 1;", False),
     ("*(volatile unsigned int*)x = 1;", True), ("atomicAdd(x, 1u);", True), ("cg::this_grid().sync();", True),

@@ -58,6 +58,9 @@ WRONG = [
     "o[i] = '\\x';", "x[i] = __reduce_add_sync(0xffffffff, x[i]);", "switch (n) { case 1: o[i] = 1;", "enum Unknown e;",
     "o[i] = sizeof(int (* const q)[2]);", "x[i] = 0x1p99999;", 'asm volatile("cp.async.wait_group %0;");',
     "auto f = [](int a, int a) { return a; };", "enum { A, A };", "int A = 1; enum { A };",
+    "int** p = &o; const int** q = p;", "volatile int* v = o; int* p = v;", "__shared__ volatile int s[2]; int* p = s;",
+    "float a[2][4]; const float (*c)[4] = a; float (*p)[4] = c;", "float (*p)[4] = (float (*)[3])x;",
+    "struct S { int a[2]; } s; const S* c = &s; int* p = c->a;", "struct S { int a; }; struct T { int a; }; S s[1] = {T{1}};", "struct S { int a; } s; switch (s) { case 1: break; }",
     "if (n) { struct L { int a; }; } o[i] = sizeof(L);", "auto p = (float(*q)[2])x;",
 ]  # fmt: skip
 
@@ -138,6 +141,7 @@ FILES_WRONG = [
         ("struct B { using Q = int; };\ntemplate <class T> struct D : T { __device__ int f() { return Q; } };\n",
          "D<B> d; o[i] = d.f();"), ("#define F(a\n", ""),
         ("template <class T> constexpr int two = 2\n", ""), ("template <class T> using Same = T\n", ""), ("namespace a { __device__ int f() { return 1; }\n", ""),
+        ("__device__ union { int a; float b; };\n", "a = 1;"),
     ]),
 ]  # fmt: skip
 
@@ -213,6 +217,8 @@ FILES_UNSUPPORTED = [
         ("__device__ int f(int a) { throw 1; } __device__ int f(float a) { return 2; }\n", "o[i] = f(1);"), ("", "typedef int R[]; R r = {1, 2};"),
         (GROUPS + "__device__ int f(int a) { cg::this_grid().sync(); return a; } __device__ int g(int a) { return 2 * a; }\n",
          "int (*p)(int) = n > 3 ? f : g; o[i] = p(i);"),
+        ("static __device__ union { int a; float b; };\n", "a = 1;"), ("struct T { int a; }; __device__ int T = 3;\n", ""),
+        ("__device__ int T(int a) { return a; } struct T { int a; };\n", ""),
     ]),
 ]  # fmt: skip
 _NEEDS = "template <int N> struct F { static constexpr int v = F<N - 1>::v + 1; };\n"

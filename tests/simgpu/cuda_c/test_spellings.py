@@ -102,13 +102,19 @@ def test_the_old_way_to_end_a_reduction_needs_a_barrier_of_the_warp() -> None:
 
 
 # ---------------------------------------------------------------------- what nobody has set
-PAIR = "struct P { char c; double d; int n; }; "
+GROUPS = "#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;\n"
+PARTS = "struct Q { float2 v; int* p; }; struct P { char c; Q q; double d; }; "
+SET = {"c": "c = 1", "d": "d = 1", "v": "q.v.y = 1", "p": "q.p = &o[t]"}
+USE = {"c": "b.c", "d": "b.d", "v": "b.q.v.y", "p": "b.q.p != 0"}
 HOMES = {
-    "local": "P a; P* s = 0; {0} P b = a;",
-    "addressed": "P a; P* s = &a; {0} P b = *s;",
-    "array": "P a[2]; P* s = a + t % 2; {0} P b = *s;",
-    "shared": "__shared__ P near[32]; P* s = near + t; {0} P b = *s;",
-    "global": "P* s = fresh + t; {0} P b = *s;",
+    "local": ("a", "P a; {0} P b = a;"),
+    "addressed": ("(*s)", "P a; P* s = &a; {0} P b = *s;"),
+    "array": ("(*s)", "P a[2]; P* s = a + t % 2; {0} P b = *s;"),
+    "either": ("(*s)", "P a, z; P* s = t % 2 ? &a : &z; {0} P b = *s;"),
+    "packed": ("s->in", "R a, z; R* s = t % 2 ? &a : &z; {0} P b = s->in;"),
+    "made": ("(*this)", "struct M : P {{ __device__ M(int t, int* o) {{ {0} }} }}; P b = M(t, o);"),
+    "shared": ("(*s)", "__shared__ P near[32]; P* s = near + t; {0} P b = *s;"),
+    "global": ("(*s)", "P* s = fresh + t; {0} P b = *s;"),
 }
 COPIES = {
     "value": "",
@@ -117,6 +123,9 @@ COPIES = {
     "branch": "if (t > 3) { P e = b; b = e; }",
     "memory": "__shared__ P other[32]; other[t] = b; __syncthreads(); b = other[t];",
     "memcpy": "P e; memcpy(&e, &b, sizeof(P)); b = e;",
+    "member": "struct O { int k; P in; } u; u.in = b; O w = u; b = w.in;",
+    "lambda": "auto f = [=]() { return b; }; b = f();",
+    "shuffle": "b = cg::tiled_partition<32>(cg::this_thread_block()).shfl(b, 31 - t);",
 }
 
 
@@ -124,23 +133,24 @@ COPIES = {
 def test_a_struct_is_copied_with_what_nobody_set_and_only_to_use_that_is_an_error(
     home: str, copy: str
 ) -> None:
-    before = PAIR + "__device__ P same(P x) { return x; } "
-    for used, unset in (("c", "n"), ("d", "c"), ("n", "d")):
-        write = f"{'a' if home == 'local' else '(*s)'}.{used} = 1;"
-        begin = f"{HOMES[home].format(write)} {COPIES[copy]}".replace("fresh", "((P*)p)")
-        assert fresh(f"{begin} o[t] = b.{used};", before) == ""
-        both = f"{begin} o[t] = b.{used}; o[t] = b.{unset};"
+    before = GROUPS + PARTS + "struct __attribute__((packed)) R { char k; P in; }; "
+    before += "__device__ P same(P x) { return x; } "
+    place, text = HOMES[home]
+    for used, unset in (("c", "p"), ("d", "c"), ("v", "d"), ("p", "v")):
+        begin = f"{text.format(f'{place}.{SET[used]};')} {COPIES[copy]}".replace("fresh", "((P*)p)")
+        assert fresh(f"{begin} o[t] = {USE[used]};", before) == ""
+        assert fresh(f"{begin} b.{SET[unset]}; o[t] = {USE[unset]};", before) == ""
+        both = f"{begin} o[t] = {USE[used]}; o[t] = {USE[unset]};"
         assert fresh(both, before) == "UninitialisedReadError"
-    nothing = f"{HOMES[home].format('')} {COPIES[copy]} o[t] = 1;".replace("fresh", "((P*)p)")
-    assert fresh(nothing, before) == "UninitialisedReadError"
+    nothing = f"{text.format('')} {COPIES[copy]} o[t] = 1;".replace("fresh", "((P*)p)")
+    assert home == "made" or fresh(nothing, before) == "UninitialisedReadError"
 
 
 def fresh(body: str, before: str) -> str:
     """As `verdict`, where nobody has written what `p` points to."""
-    return verdict(body, 1, 32, before, given=GlobalMemory(32 * 24, "p"))
+    return verdict(body, 1, 32, before, given=GlobalMemory(32 * 32, "p"))
 
 
-GROUPS = "#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;\n"
 ASKS = {
     "intrinsic": "__shfl_sync(0xffffffffu, {0}, {1})",
     "tile": "cg::tiled_partition<32>(cg::this_thread_block()).shfl({0}, {1})",

@@ -1,7 +1,6 @@
 """Functions by which the lanes of a warp look at each other."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias, cast
 
@@ -11,16 +10,16 @@ from numpy.typing import NDArray
 from simgpu.cuda_c.compile.builtins import common
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import convert, typed_value
-from simgpu.cuda_c.compile.storage import with_holes
-from simgpu.cuda_c.compile.typed import Evaluate, Expr, MemoryPlace, RegisterPlace
+from simgpu.cuda_c.compile.storage import passed_on
+from simgpu.cuda_c.compile.typed import Evaluate, Expr
 from simgpu.cuda_c.lockstep import WARP, Mask, Team, varies
 from simgpu.cuda_c.lockstep.values import select_lanes
 from simgpu.cuda_c.lockstep.waiting_threads import Apart, Meeting, some_lanes
 from simgpu.cuda_c.memory import access
-from simgpu.cuda_c.memory.holes import Holed, require, taken_holes
+from simgpu.cuda_c.memory.holes import Holed, holed, missing_in, require, taken_holes
 from simgpu.cuda_c.syntax.ast import CallExpr
 from simgpu.cuda_c.text.source import Position
-from simgpu.cuda_c.types import BOOL, HALF, INT, UINT, Scalar, Struct, promoted
+from simgpu.cuda_c.types import BOOL, HALF, INT, UINT, Pointer, Scalar, Struct, leaves, promoted
 from simgpu.errors import WarpError
 
 # Structs of 16 bits each, which cuda_fp16.h and cuda_bf16.h can shuffle.
@@ -151,7 +150,9 @@ def _shuffle(way: str, structs: bool, c: Context, node: CallExpr, used: bool) ->
     else:
         kind = common.number_argument(c, node, args[1])
         kind = kind if kind is HALF else promoted(kind)
-    offered = convert(c, _unread(args[1]), kind, args[1].at).run
+    offered = convert(
+        c, passed_on(args[1]), kind, args[1].at
+    ).run  # whom nobody asks need not have it
     callers = meeting(c, node, args[0], offered, kind.name)
     distance = convert(c, args[2], INT, args[2].at).run
     width = convert(c, args[3], INT, args[3].at) if len(args) == 4 else None
@@ -174,31 +175,21 @@ def _shuffle(way: str, structs: bool, c: Context, node: CallExpr, used: bool) ->
             given = require(t, asked, given, args[1].at)
         here = np.minimum(target, t.layout.lanes - 1)
         if isinstance(given, list):
-            return [taken_holes(x, here) if varies(x) else x for x in cast("list[Any]", given)]
+            members = zip(cast("list[Any]", given), leaves(kind), strict=True)
+            return [_taken(t, m, member, leaf, here, at) for member, (leaf, _) in members]
         return given.take(here) if varies(given) else given
 
     return typed_value(c, kind, evaluate, at, args)
 
 
-def _unread(offered: Expr) -> Expr:
-    """Offer a variable to a shuffle; only the lanes that are asked for it need to have set it."""
-    place, ctype, site = offered.place, offered.type, offered.site
-    if isinstance(place, MemoryPlace) and site is not None:
-        pointer = place.accessed
-        load = partial(access.load_lanes, ctype=ctype, site=site, copied=True)
-        run: Evaluate = lambda t, m: load(t, m, pointer(t, m))
-        return replace(offered, run=run)
-    if not isinstance(place, RegisterPlace) or place.before or not place.variable.unset:
-        return offered
-    variable, first, count = place.variable, place.first, place.count
-
-    def evaluate(t: Team, m: Mask) -> Any:
-        whole = with_holes(t, m, variable)
-        if count is None:
-            return whole
-        return whole[first : first + count] if isinstance(ctype, Struct) else whole[first]
-
-    return replace(offered, run=evaluate)
+def _taken(t: Team, m: Mask, value: Any, leaf: Scalar | Pointer, lanes: Any, at: Position) -> Any:
+    """A member of a struct, for each lane that of another one."""
+    if isinstance(leaf, Pointer):
+        number, missing = t.array(t.launch.addresses.number(value)), missing_in(value)
+        if missing is not None:
+            number = holed(number, missing, value.what)
+        return access.pointed(t, m, taken_holes(number, lanes), leaf, at)
+    return taken_holes(value, lanes) if varies(value) else value
 
 
 def _source(way: str, lane: Any, distance: Any, size: Any) -> Any:

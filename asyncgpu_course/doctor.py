@@ -119,7 +119,6 @@ def ask_libcuda(library: ctypes.CDLL) -> Cuda:
     number = ctypes.c_int()
     library.cuDriverGetVersion(ctypes.byref(number))
     version = (number.value // 1000, number.value % 1000 // 10)
-
     error = library.cuInit(0)
     if error:
         text = ctypes.c_char_p()

@@ -9,6 +9,7 @@ import numpy as np
 import asyncgpu_tutor as agt
 from asyncgpu_course.checks import operations
 from asyncgpu_course.checks.device import host_arrays, moved
+from asyncgpu_course.checks.operations import AnyOp
 from asyncgpu_course.checks.rejection import case, compared, must
 from asyncgpu_course.checks.sandbox import Observed, call, held, observe
 from asyncgpu_course.checks.schedule import each_once, lazy
@@ -19,9 +20,7 @@ LATE = "host arrays that are filled after your function has returned, and anothe
 _Answer = Callable[..., Any]
 
 
-def built(
-    name: str, answer: _Answer, expected: agt.Trace, *args: Any, cure: str = ""
-) -> agt.DeviceOp[Any]:
+def built(name: str, answer: _Answer, expected: agt.Trace, *args: Any, cure: str = "") -> AnyOp:
     """The operation that an answer, called with `args`, describes without having run anything.
 
     A run of the solution's, `expected`, is drawn beside what was run too early. The `cure` ends what is said
@@ -34,14 +33,14 @@ def built(
     return an_operation(name, building.result, cure)
 
 
-def an_operation(name: str, op: object, cure: str = "") -> agt.DeviceOp[Any]:
+def an_operation(name: str, op: object, cure: str = "") -> AnyOp:
     """What an answer of this name returned, which has to be an operation."""
     cause = f"`{name}` should return an operation, and returned {type(op).__name__}{cure}"
     must(isinstance(op, agt.DeviceOp), cause)
-    return cast(agt.DeviceOp[Any], op)
+    return cast(AnyOp, op)
 
 
-def run_now(op: agt.DeviceOp[Any], *stream: agt.types.Stream) -> Observed:
+def run_now(op: AnyOp, *stream: agt.types.Stream) -> Observed:
     """Run an operation, on a stream if one is given; of arrays without a handle, it yields early copies."""
     results, how = list[Any](), op.map(held)
     run = observe(lambda: results.append(how.sync_on(*stream) if stream else how.sync()))

@@ -45,8 +45,8 @@ def with_commas(source: str) -> list[str]:
 def waits_early(source: str, name: str, given: set[str]) -> int:
     """The line where a loop of a kernel waits, before its work, for numbers that it has just asked for; or 0.
 
-    It asks arrays that are `given` for them, and its work is whatever reads another array. A loop that
-    branches on such numbers before, or whose work depends on them, waits. So does one that sleeps.
+    It asks `given` arrays, and its work is to read others. If it branches on such numbers before that, or its
+    work depends on them, it waits. So it does if it sleeps.
     """
     text = Source(source)
     functions = [f for f in parse(text, preprocess(text)).functions if f.name == name]
@@ -69,14 +69,12 @@ def waits_early(source: str, name: str, given: set[str]) -> int:
 
 def _in_order(node: object) -> Iterator[ast.SyntaxNode]:
     """A node and all below, without what only has its address taken, and without loops that poll."""
-    parts: object = node
-    if isinstance(node, ast.SyntaxNode):
-        polls = isinstance(node, ast.For) and {*map(type, ast.parts_of(node.test))} & {ast.CallExpr}
-        if polls or (isinstance(node, ast.Unary) and node.op == "&"):
-            return
+    polls = isinstance(node, ast.For) and {*map(type, ast.parts_of(node.test))} & {ast.CallExpr}
+    address = isinstance(node, ast.Unary) and node.op == "&"
+    if isinstance(node, ast.SyntaxNode) and not polls and not address:
         yield node
-        parts = [*vars(node).values()]
-    for part in cast(Sequence[object], parts if isinstance(parts, list | tuple) else ()):
+        node = [*vars(node).values()]
+    for part in cast(list[object], node if isinstance(node, list) else []):
         yield from _in_order(part)
 
 

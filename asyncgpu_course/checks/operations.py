@@ -16,6 +16,7 @@ from asyncgpu_course.checks.sandbox import call
 from asyncgpu_course.internals import SimDevice
 
 LearnersArray = npt.NDArray[Any]
+AnyOp = agt.DeviceOp[Any]
 
 
 @cache
@@ -91,12 +92,12 @@ def computed_result(rows: int, columns: int, number: float) -> agt.DeviceOp[Lear
     return agt.matvec_naive(rows, columns, matrix, vector, out).output().to_host()
 
 
-def layer(x: LearnersArray, w: agt.DeviceArray) -> agt.DeviceOp[Any]:
+def layer(x: LearnersArray, w: agt.DeviceArray) -> AnyOp:
     """Multiply a batch on the host by weights on a device, and bring the result back."""
     (m, k), n = x.shape, w.shape[1]
     room = agt.zip(agt.h2d(x), agt.zeros((m, n)))
 
-    def product(arrays: Any) -> agt.DeviceOp[Any]:
+    def product(arrays: Any) -> AnyOp:
         out = arrays[1].partition(16, 16)
         return agt.sgemm_naive(m, n, k, 1.0, arrays[0], w, 0.0, out).output()
 
@@ -114,9 +115,7 @@ def step_kernel(name: str) -> agt.Kernel:
     return agt.Kernel(cuda("any_step").replace("NAME", name))
 
 
-def long_step(
-    name: str, a: float, b: float, x: agt.DeviceArray, y: agt.DeviceArray
-) -> agt.DeviceOp[Any]:
+def long_step(name: str, a: float, b: float, x: agt.DeviceArray, y: agt.DeviceArray) -> AnyOp:
     """A `step` that takes long, since only `WARP` threads do all of it: 0.058 us for an element of each.
 
     Overlap can be seen, because a launch takes the host 28 us only.
@@ -125,9 +124,7 @@ def long_step(
     return kernel(x.size, a, b, x.borrow(), y.borrow(), grid=1, block=WARP).named(name)
 
 
-def step(
-    name: str, a: float, b: float, x: agt.DeviceArray, y: agt.DeviceArray
-) -> agt.DeviceOp[Any]:
+def step(name: str, a: float, b: float, x: agt.DeviceArray, y: agt.DeviceArray) -> AnyOp:
     """Launch a `step_kernel` on borrowed arrays, in blocks of `BLOCK` threads."""
     kernel = step_kernel(name)
     return kernel(x.size, a, b, x.borrow(), y.borrow().partition(BLOCK)).named(name)

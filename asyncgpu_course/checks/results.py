@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from functools import partial
 from math import isfinite
 from typing import Any, cast
 
@@ -63,20 +62,18 @@ def one_writer(
     kernel: agt.Kernel, args: Sequence[Any], shape: ResultShape, block: ResultShape, most: int = 0
 ) -> None:
     """Each element of the output, the last argument, has one thread that writes it; none writes too many."""
-    grid = tuple(-(-n // b) for n, b in zip(shape, block, strict=True))[::-1]
-    given = [*args, np.zeros(shape, np.float32)]
-    seen = call(partial(agt.show_threads, kernel, *given, grid=grid, block=block[::-1]))
+    blocks = [-(-n // b) for n, b in zip(shape, block, strict=True)]
+    x, y = (cast(Dim3, (*sizes[::-1], 1, 1)[:3]) for sizes in (block, blocks))
     with case(f"blocks of {' by '.join(map(str, block))}"):
-        must(not seen.watched.fault, one_line(seen.watched.fault or Exception()))
-    output = read_signature(kernel.source, kernel.name).parameters[-1].name
+        run, arrays = accesses_of(kernel, args, shape, x, y)
     pairs = set[tuple[int, int]]()
-    for step in seen.steps:
-        if step.write and step.array == output:
-            pairs |= {*zip(step.threads.tolist(), step.elements.tolist(), strict=True)}
-    found, wrote = Counter(thread for thread, _ in pairs).most_common(1)[0]
+    for at in run.steps:
+        if at.write and at.array == arrays[-1]:
+            pairs.update(zip(at.threads.tolist(), at.elements.tolist(), strict=True))
+    found, wrote = Counter(thread for thread, _ in sorted(pairs)).most_common(1)[0]
     cause = f"the numbers are right, but thread {found} of the grid writes {wrote} elements: let each thread "
     must(wrote <= (most or wrote), cause + "write only its own, so that all work at once")
-    found, wrote = Counter(element for _, element in pairs).most_common(1)[0]
+    found, wrote = Counter(element for _, element in sorted(pairs)).most_common(1)[0]
     cause = f"the numbers are right, but {wrote} threads write element {found}, and one is enough: "
     must(wrote == 1, cause + "let a thread that has no element of its own write nothing")
 
@@ -139,6 +136,13 @@ def accesses_of(
     call(seen.run, memories)
     must(not seen.fault, one_line(seen.fault or Exception()))
     return seen, arrays
+
+
+def evenly(run: Watched, things: int, cure: str) -> None:
+    """No thread makes more accesses to memory than there are for eight of so many things."""
+    did = np.bincount(np.concatenate([at.threads for at in run.steps]))
+    cause = f"thread {did.argmax()} of the grid makes {did.max()} of all {did.sum()} accesses to memory: "
+    must(did.max() < 8 * did.sum() / things, cause + cure)
 
 
 def waits_of(

@@ -99,3 +99,12 @@ def advance(group, rank, old, halo, new, spread):
     up += [group.send(top, rank - 1)] if rank > 0 else []
     edges = [spread(above, top, middle, new[0]), spread(middle, bottom, below, new[2])]
     return agt.overlap(spread(top, middle, bottom, new[1]), agt.zip(*down, *up).and_then(lambda _: agt.zip(*edges)))
+
+
+# %% id=15-place
+# - op = part.to(gpu)
+# + home = agt.pinned(part.size)  # there by way of the host, once
+# + if gpu == gpus[0]:
+# +     op = agt.value(part)
+# + else:
+# +     op = agt.d2h(part, out=home).on(gpus[0]).and_then(lambda _: agt.h2d(home))

@@ -437,3 +437,30 @@ def fly(step, at, speed, steps):
 # %% id=14-challenge cause="with 9 stars and 130 steps, element 0 is"
 # - for (int step = 0; step < steps; step++) {
 # + for (int step = 0; step < min(steps, 100); step++) {
+
+
+# %% id=14-grep cause="thread 0 of the grid makes 81 of all 81 accesses to memory: let each lane look"
+GREP = r"""
+extern "C" __global__ void grep(
+    int n, const unsigned char* text, unsigned char letter, int* places, int* count)
+{
+    if (blockIdx.x + threadIdx.x > 0) return;
+    int found = 0;
+    for (int i = 0; i < n; i++) if (text[i] == letter) places[found++] = i;
+    *count = found;
+}
+"""
+
+
+# %% id=14-grep cause="accesses to memory: let each lane look at one letter, and a warp vote"
+GREP = r"""
+extern "C" __global__ void grep(
+    int n, const unsigned char* text, unsigned char letter, int* places, int* count)
+{
+    int first = blockIdx.x * blockDim.x + threadIdx.x, here = 0, slot = 0;
+    if (first % 32) return;
+    for (int i = first; i < min(n, first + 32); i++) here += text[i] == letter;
+    if (here) slot = atomicAdd(count, here);
+    for (int i = first; i < min(n, first + 32); i++) if (text[i] == letter) places[slot++] = i;
+}
+"""

@@ -300,3 +300,24 @@ extern "C" __global__ void queue(int* items, unsigned int* tail, int item)
 # %% id=14b-queue cause="was done 1 time, and 0 is right"
 # - queue.items[slot] = item;
 # + queue.items[slot] = (unsigned short)item;
+
+
+# %% id=14b-mix of=starter cause="each thread has room for 400 scores, and there may be any number of words"
+# - __shared__ float keys[TILE * SIZE], values[TILE * SIZE];
+# + __shared__ float keys[TILE * SIZE], values[400 * SIZE];
+# - float mine[SIZE], mix[SIZE], most = -1e30f, sum = 0.0f;
+# + float mine[SIZE], mix[SIZE], most = -1e30f, sum = 0.0f, scores[400];
+# - values[x] = v[first * SIZE + x];
+# + values[first * SIZE + x] = v[first * SIZE + x];
+#   most = fmaxf(most, score);
+# - float e = expf(score - most);
+# - sum += e;
+# - for (int c = 0; c < SIZE; c++) mix[c] += e * values[j * SIZE + c];
+# + scores[first + j] = score;
+# - if (i >= words) return;
+# + if (i >= words) return;
+# + for (int j = 0; j <= i; j++) {
+# +     float e = expf(scores[j] - most);
+# +     sum += e;
+# +     for (int c = 0; c < SIZE; c++) mix[c] += e * values[j * SIZE + c];
+# + }

@@ -304,7 +304,7 @@ def watched(step, loss, rounds, every, stream, draw):  # with one step of the ne
 # + spare = agt.dup(weights.borrow()).last().async_on(stream)
 
 
-# %% id=17-loss cause="accesses to memory: give each thread an example of its own"
+# %% id=17-loss cause="accesses to memory: give each thread one example"
 # - if (i >= examples) return;
 # - float* mine = logits + i * tokens;
 # + __shared__ float told[64];

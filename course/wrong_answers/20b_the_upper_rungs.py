@@ -340,19 +340,19 @@ extern "C" __global__ void rows(int n, const float* x, float* y)
 # + y[blockIdx.x * 32 + lane] = out / sum;
 
 
-# %% id=20b-ahead cause="each thread waits (line 16 of the kernel) between asking for the next numbers and"
+# %% id=20b-ahead cause="each thread waits (line 16 of the kernel) after asking for the next numbers: multiply"
 # - for (int k = 0; k < 16; k++) {
 # + if (next_a + next_b == 1234567.0f) sum += 1.0f;
 # + for (int k = 0; k < 16; k++) {
 
 
-# %% id=20b-ahead cause="between asking for the next numbers and multiplying this step's: multiply first"
+# %% id=20b-ahead cause="after asking for the next numbers: multiply this step's first"
 # - for (int k = 0; k < 16; k++) {
 # + sum += 0.0f * (next_a + next_b);
 # + for (int k = 0; k < 16; k++) {
 
 
-# %% id=20b-ahead cause="multiplying this step's: multiply first, then use the next ones"
+# %% id=20b-ahead cause="multiply this step's first, then use the next ones"
 # - for (int k = 0; k < 16; k++) {
 # + __nanosleep(2000);
 # + for (int k = 0; k < 16; k++) {

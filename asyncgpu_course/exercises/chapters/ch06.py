@@ -14,7 +14,7 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_course.checks import operations, sandbox, schedule
-from asyncgpu_course.checks.operations import filled, noise, own_sizes, round_trip
+from asyncgpu_course.checks.operations import computed_result, filled, noise, own_sizes, round_trip
 from asyncgpu_course.checks.rejection import Rejected, about, case, compared, must
 from asyncgpu_course.checks.results import CheckedArray, brief, equal, in_order, listed, tuple_of
 from asyncgpu_course.checks.sandbox import Observed, observe, tried
@@ -362,7 +362,7 @@ def _coming(answer: Any, *sizes: int) -> Used:
         used.append(size)
         agt.work(2, f"use of {size}")
 
-    ops = [round_trip(n, 1.0) if n > 1e6 else operations.computed_result(n, n, 1.0) for n in sizes]
+    ops = [round_trip(n, 1.0) if n > 1e6 else computed_result(n, n, 1.0) for n in sizes]
     return observe(answer, ops, use).trace, used
 
 
@@ -430,9 +430,7 @@ SLOW, ROW = 96, 8192
 
 def _limited(answer: Any, limit: int, *sizes: int) -> Observed:
     each = enumerate(sizes, 1)
-    ops = [
-        operations.computed_result(n, ROW, 1) if n == SLOW else round_trip(n, i) for i, n in each
-    ]
+    ops = [computed_result(n, ROW, 1) if n == SLOW else round_trip(n, i) for i, n in each]
     return observe(answer, ops, limit)
 
 

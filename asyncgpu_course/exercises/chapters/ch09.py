@@ -178,7 +178,6 @@ def _serve(answer: Any) -> tuple[Observed, list[CheckedArray]]:
     given = [(2, x) for x in requests] + [(3, x) for x in requests[:SECOND]]
     given += [(2, refilled), (2, requests[1])]
     right = [np.float32(factor * (len(x) + x.shape[-1] / 64)) * x for factor, x in given]
-
     stream = agt.create_stream()
 
     def serve() -> list[Any]:

@@ -5,7 +5,7 @@ from typing import Any, cast
 import numpy as np
 
 import asyncgpu_tutor as agt
-from asyncgpu_course.checks import code_steps
+from asyncgpu_course.checks import code_steps, results
 from asyncgpu_course.checks.device import moved
 from asyncgpu_course.checks.device_code import all_lanes, keeps_waiting, trial
 from asyncgpu_course.checks.operations import beside_host, cuda
@@ -35,8 +35,8 @@ def _grep(mine: Any, _model: Any, text: bytes, letter: str, block: int = 64) -> 
     args = (len(text), letters, ord(letter), empty, counter)
     kernel = as_kernel(mine, "GREP")
     all_lanes(code_steps.steps(kernel.source, kernel.name))
+    grid = -(-len(text) // block)
     with agt.microscope() as seen:
-        grid = -(-len(text) // block)
         places, total = left_in((1, 2), kernel, args, grid=grid, block=block)
     must(total[0] == len(right), f"the counter is at {total[0]}, and {len(right)} is right")
     places = places[: len(right)]
@@ -50,6 +50,8 @@ def _grep(mine: Any, _model: Any, text: bytes, letter: str, block: int = 64) -> 
     cause = f"{count(made, 'atomic')} for {count(warps, 'warp')} with a match: one lane asks for all, and "
     cause += "tells the others by `__shfl_sync`; a warp without a match need not ask"
     must(made <= warps, cause)
+    run, _ = results.accesses_of(kernel, args[:4], (1,), (block, 1, 1), (grid, 1, 1))
+    results.evenly(run, len(text), "let each lane look at one letter, and a warp vote")
 
 
 # ------------------------------------------------------------------ a search that reads

@@ -5,6 +5,7 @@ from typing import Any, cast
 import numpy as np
 
 import asyncgpu_tutor as agt
+from asyncgpu_course.checks import results
 from asyncgpu_course.checks.device_code import stays, trial
 from asyncgpu_course.checks.operations import cuda
 from asyncgpu_course.checks.rejection import Rejected, must
@@ -43,8 +44,9 @@ def _flash(mine: Any, _model: Any, words: int, scale: float, _how: str) -> None:
         part[:] = np.rint(part * 16) / 16  # so a `float` holds each score as it is
     out = np.full(words * _SIZE, UNWRITTEN, np.float32)
     args = words, *parts.reshape(3, -1), out
+    kernel, one = as_kernel(mine, "FLASH"), np.ones(_SIZE, np.float32)
     with agt.microscope() as seen:
-        (got,) = left_in((3,), as_kernel(mine, "FLASH"), args, grid=-(-words // 32), block=32)
+        (got,) = left_in((3,), kernel, args, grid=-(-words // 32), block=32)
     try:
         equal(got, _mixed(parts).ravel().astype(np.float32))
     except Rejected as rejected:
@@ -56,6 +58,11 @@ def _flash(mine: Any, _model: Any, words: int, scale: float, _how: str) -> None:
     once = 4 * _SIZE * (words + 2 * sum(min(words, first + 32) for first in range(0, words, 32)))
     cause = f"threads ask the memory for {asked:,} bytes, "
     must(asked < 1.3 * once, cause + f"and for {once:,} if a block goes over its words once")
+    run, _ = results.accesses_of(kernel, (1, one, one, one), one.shape, (32, 1, 1))
+    shared = sum(report.counts.shared_bytes for report in seen.kernels)
+    room = max(run.own_bytes // 4 - 2 * _SIZE, shared // 4 // 32)
+    cause = f"each thread has room for {room} scores, and there may be any number of words: "
+    must(words < 128 or room < words, cause + "keep the largest, the sum and the mix")
 
 
 # ------------------------------------------------------------------ a queue that fills itself
@@ -117,7 +124,7 @@ def _fills(mine: Any, _model: Any, n: int, kind: str, blocks: int, apart: int = 
 TREES = [(1, "tree", 1), (6, "chain", 3), (40, "star", 3), (9, "star", 4), (15, "tree", 5, 5_003)]
 WORDS = [(1, 0, ""), (40, 0, ", where the largest score changes on the way"),
          (33, 8, ", each of which counts for more than those before it"),
-         (90, LITTLE, ", each of which counts for a little more than those before it"),
+         (130, LITTLE, ", each of which counts for a little more than those before it"),
          (70, -3, ", of which the first counts for most")]  # fmt: skip
 CHAPTER_14B = (Exercise("14b-mix", "Correct it, and go on", "FLASH", cases(_flash, WORDS, "{0:word}{2}")),
     Exercise("14b-queue", "Will anything come?", "QUEUE", check_queue, in_late_memory(_fills, 6, "chain", 3)),

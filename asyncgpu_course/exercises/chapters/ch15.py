@@ -72,6 +72,7 @@ def _shares(run: Observed, gpus: int, rows: int) -> None:
     cause = "the batch got its numbers only when `split` had returned, and the results are those of what was "
     must(any(map(np.any, parts)), cause + "there before: cut it into views, and copy nothing yet")
     results.each_equal(parts, right, "part")
+    schedule.launches(run.trace, "sgemm_naive", gpus)
     work = run.trace.find("sgemm_naive")
     idle = gpus - len({span.device for span in work})
     cause = f"{count(idle, 'GPU')} did nothing: `op.on(device)` says where a part runs"
@@ -114,8 +115,8 @@ def _moved_once(run: Observed, gpus: int, steps: int) -> None:
         cause += f"have {steps} on sim:{i}: each part has a GPU of its own"
         there = all(span.device == f"sim:{i}" for span in done) and len(done) == steps
         must(there, cause, *done[:1])
-    copies = trace.find("peer copy")
-    cause = f"the parts moved {count(len(copies), 'time')} from GPU to GPU, and {2 * (gpus - 1)} are enough: "
+    copies = [*trace.find("peer copy"), *trace.find("h2d")]
+    cause = f"the parts moved {count(len(copies), 'time')}, and {2 * (gpus - 1)} are enough: "
     cause += "a part goes over before its first step and back after its last"
     must(len(copies) <= 2 * (gpus - 1), cause, *copies[1:3])
     for i, k in combinations(range(gpus), 2):
@@ -337,6 +338,9 @@ def _seamless(run: Observed, ranks: int) -> None:
         talks = [span for span in mine if span.name in ("exchange", "send", "recv")]
         for talk in talks:
             _free(run.trace, talk, middle, "the middle needs no neighbour")
+        rows = sum(int(str(s.detail["bytes"])) for s in talks if s.name != "recv") // (4 * COLUMNS)
+        cause = f"{device} sent {count(rows, 'row')}, and 2 are enough: each neighbour needs one"
+        must(rows <= 2, cause, *talks[2:3])
         first = min(talks, key=lambda span: span.start)
         cause = f"on {device} Python launches the talk before the middle, which takes longest: give the "
         cause += "middle the first arm of the `overlap`"

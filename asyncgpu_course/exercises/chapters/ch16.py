@@ -149,7 +149,6 @@ def _dealt(name: str, run: Observed, gpus: int, number: int) -> tuple[int, int]:
     ran = [sum(s.device == f"sim:{k}" for s in run.trace.find("sgemm_naive")) for k in range(gpus)]
     cause = f"the GPUs ran {ran} of the {number} batches, and each should have about as many as the others"
     must(max(ran) - min(ran) <= 1, cause)
-
     return _sum(run.trace, "sent"), gpus * W.nbytes + number * BATCHES[0].nbytes
 
 

@@ -66,10 +66,7 @@ def _surprised(answer: Any, _: Any, examples: int, tokens: int, wide: float, at:
     results.one_writer(kernel, [3, 2, right[:1].repeat(3), noise(4, 3, 2)], (3,), (64,))
     given, blocks = [examples, tokens, right, host], -(-examples // 64)
     run, _ = results.accesses_of(kernel, given, (examples,), (64, 1, 1), (blocks, 1, 1))
-    did = np.bincount(np.concatenate([at.threads for at in run.steps]))
-    cause = f"thread {did.argmax()} of the grid makes {did.max()} of all {did.sum()} accesses to memory: "
-    cause += "give each thread an example of its own, so that all work at once"
-    must(did.max() < 4 * did.sum() / examples, cause)
+    results.evenly(run, examples, "give each thread one example, so that all work at once")
 
 
 # ------------------------------------------------------------------ read ahead

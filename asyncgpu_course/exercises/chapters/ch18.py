@@ -127,9 +127,9 @@ def _in_one_launch(found: tuple[Observed, _Speaker, CheckedArray], length: int) 
     schedule.launches(run.trace, "say", length)
     loops = {span.detail["node"] for span in run.trace.find("while")}
     outside = [span for span in run.trace.find("say") if span.detail["node"] not in loops]
-    cause = f"{len(outside)} steps ran outside of a loop, and there may be any number of them: let "
+    cause = f"{len(outside)} steps ran outside of a loop, and there may be any number of them: "
     # One of them may come first, if it's in a `cond`.
-    must(len(outside) <= 1, cause + "`while_loop` repeat a step until the text is over", *outside)
+    must(len(outside) <= 1, cause + "let `while_loop` repeat a step until the text ends", *outside)
     with case("`out` after the launch"):
         equal(out[:length], speaker.text.astype(np.int32))
 

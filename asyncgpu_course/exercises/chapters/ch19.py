@@ -25,6 +25,7 @@ from asyncgpu_tutor.language import slots
 
 _GPU_US, _HOST_US = 60.0, 15.0  # of a step, in a check
 _GOAL_US = 120_000.0  # of the challenge, as the page has it
+_Visitors = Sequence[Visitor]
 _ASKS = 10_000  # for somebody to sit down, with no step between them
 
 
@@ -32,9 +33,7 @@ _ASKS = 10_000  # for somebody to sit down, with no step between them
 class _WatchedRoom(SeatRoom):
     """A room that watches who is told to sit down where, and lets people go in the middle of their texts."""
 
-    def __init__(
-        self, slots: int, visitors: Sequence[Visitor], clock: RoomClock, python: float
-    ) -> None:
+    def __init__(self, slots: int, visitors: _Visitors, clock: RoomClock, python: float) -> None:
         seats = dict[int, tuple[Visitor, int]]()
         times = serving.StepTimes(slots, _GPU_US, 0.0, _HOST_US, python=python)
         steps = [serving.ClockStep(clock, seats, times) for _ in range(2)]
@@ -105,7 +104,7 @@ def _visitors(lasts: Sequence[int], every_us: float) -> list[Visitor]:
 def _served(
     answer: Any,
     slots: int,
-    visitors: Sequence[Visitor],
+    visitors: _Visitors,
     leave: tuple[int, int] | None = None,
     python: float = 0.0,
     clock: RoomClock | None = None,
@@ -122,7 +121,7 @@ def _served(
     return room
 
 
-def _told_right(visitors: Sequence[Visitor], room: _WatchedRoom) -> None:
+def _told_right(visitors: _Visitors, room: _WatchedRoom) -> None:
     """Everybody who stayed was told the whole of their text, as steps said it; who left its beginning."""
     for visitor in visitors:
         places, name = range(len(visitor.prompt), visitor.last + 1), f"visitor {visitor.number}"

@@ -51,17 +51,14 @@ def _asks_ahead(kernel: agt.Kernel, n: int, block: int) -> None:
     given, turns = [n, *np.zeros((2, n, n), np.float32)], n // 16
     run, arrays = results.accesses_of(kernel, given, (n, n), (16, 16, 1), (turns, turns, 1))
     line = waits_early(kernel.source, kernel.name, {*arrays[:2]})
-    cause = f"each thread waits (line {line} of the kernel) between asking for the next numbers "
-    must(not line, cause + "and multiplying this step's: multiply first, then use the next ones")
-    each = [(at, at.elements[at.threads // 256 == block]) for at in run.steps]
-    each = [(at, mine) for at, mine in each if len(mine)]
+    cause = f"each thread waits (line {line} of the kernel) after asking for the next numbers: "
+    must(not line, cause + "multiply this step's first, then use the next ones")
+    each = [(at, mine) for at in run.steps if len(mine := at.elements[at.threads // 256 == block])]
     copied, since, whole = any(at.apart for at, _ in each), np.inf, 0
-    used = [len(mine) * (at.array not in arrays and not at.atomic) for at, mine in each]
-    done, put = (  # how many steps' numbers have been read from tiles, and put there
-        np.cumsum([n * (at.write == write) for n, (at, _) in zip(used, each, strict=True)])
-        for write in (False, True)
-    )
-    # A barrier's `init` is a number more.
+    used = np.array([len(mine) * (at.array not in arrays and not at.atomic) for at, mine in each])
+    wrote = np.array([at.write for at, _ in each])
+    # How many steps' numbers have been read from tiles, and put there: a barrier's `init` is one more.
+    done, put = np.cumsum(used * ~wrote), np.cumsum(used * wrote)
     done, put = done * turns / done[-1], np.ceil(put * turns / put[-1] - 0.1)
     for (at, mine), read, written in zip(each, done, put, strict=True):
         if at.array in arrays[:2]:
@@ -164,13 +161,11 @@ def check_attend(mine: Any, _model: Any) -> None:
         stored = report.counts.global_store_requests
         cause = f"a warp stores {stored // 3} times, and once is enough: keep `out` until it's done"
         must(stored <= 3, cause)
-        run, (_, of_keys, of_values, _) = results.accesses_of(
-            kernel, given, (3, WARP), (WARP, 1, 1)
-        )
-        seen: dict[str, set[int]] = {of_keys: set(), of_values: set()}
+        run, (_, keys, values, _) = results.accesses_of(kernel, given, (3, WARP), (WARP, 1, 1))
+        seen: dict[str, set[int]] = {keys: set(), values: set()}
         for at in run.steps:
             seen.get(at.array, set()).update((at.elements // WARP).tolist())
-            ahead = len(seen[of_keys]) - len(seen[of_values])
+            ahead = len(seen[keys]) - len(seen[values])
             cause = f"with {n} keys, {ahead} of them are read before the values of any: add a value by its "
             cause += "weight as soon as its score is there, and no score has to be kept"
             must(ahead <= 64, cause)

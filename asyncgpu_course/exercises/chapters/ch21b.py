@@ -42,9 +42,8 @@ def check_meanwhile(mine: Any, _model: Any) -> None:
             must(busy >= _OWN, cause)
             if at.write:
                 came[warp] = now
-    cause = f"the threads add and multiply {report.flops} times, and {_FLOPS} times are enough: compute "
-    cause += "`own` once, between `arrive()` and the wait, and keep the result"
-    must(report.flops < 1.5 * _FLOPS, cause)
+    cause = f"the threads add and multiply {report.flops} times, and {_FLOPS} times are enough: "
+    must(report.flops < 1.5 * _FLOPS, cause + "compute `own` once, between `arrive` and the wait")
     _met_once(report.counts.barriers - 1)  # besides the phase
     _passes_through(run, given, 6, 4)
 

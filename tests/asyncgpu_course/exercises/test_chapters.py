@@ -45,8 +45,7 @@ FEWEST_WRONG = 3
 ASKED = 40  # lines on what a check asks
 DAILY = Path(__file__).parents[1] / "daily_answers"  # by chapter, what a daily run spares
 CHECKS = {n for n, f in vars(schedule).items() if getattr(f, "__module__", "") == schedule.__name__}
-# For others to judge.
-MEASURES = {"driver_calls", "most_in_flight", "results", "room_made", "stretches"}
+MEASURES = {"driver_calls", "most_in_flight", "results", "stretches"}  # for others to judge
 TRIALS = {"counted", "must", "tuple_of"}
 REASONS = {"Rejected", "each_equal", "equal", "in_order", *CHECKS, *TRIALS} - MEASURES
 

@@ -181,8 +181,8 @@ def reveal(name: str, truth: object, *pictures: object, **facts: object) -> Reve
     truth : str or float
         What turned out true, worked out from a trace or a result: an option, if there are any.
     *pictures : object
-        Shown above the verdict; the first timeline gets the page's lesson below it. A function is called
-        where it would be shown, to draw with matplotlib or to print.
+        Shown above the verdict. Where the page has a lesson, the first is a timeline, and gets it below. A
+        function is called where it would be shown, to draw with matplotlib or to print.
     **facts : object
         Numbers of this run for the words that are told.
 

@@ -54,9 +54,10 @@ class Collective:
             "all_reduce": f" ({self.reduce})",
             "reduce_scatter": f" ({self.reduce})",
             "broadcast": f" from rank {self.root}",
-            "send": f" to rank {self.to}",
-            "recv": f" from rank {self.origin}",
         }.get(self.what, "")
+        if not more:
+            ends = (("to", self.to), ("from", self.origin))
+            more = ",".join(f" {way} rank {rank}" for way, rank in ends if rank is not None)
         line = f" at {self.where}" if self.where else ""
         return f"{self.what} of {self.count:,} {self.dtype}{more}{line}"
 

@@ -195,7 +195,7 @@ class Device:
     def synchronize(self) -> None:
         """Block the host until the device has nothing left to do, and raise what went wrong in it."""
         self.caller.before_wait("device.synchronize()")
-        for stream in sorted(self._streams, key=lambda s: s.number):
+        for stream in self._by_number():
             if not stream.queue.idle:
                 stream.drain()
             self.machine.observe(stream.clock)
@@ -204,7 +204,10 @@ class Device:
     @property
     def blocking_streams(self) -> list[Stream]:
         """Those that are ordered with the null stream."""
-        return sorted((s for s in self._streams if s.blocking), key=lambda s: s.number)
+        return [stream for stream in self._by_number() if stream.blocking]
+
+    def _by_number(self) -> list[Stream]:
+        return sorted(self._streams, key=lambda s: s.number)
 
     @exclusive
     def create_stream(self, *, non_blocking: bool = False) -> Stream:
@@ -342,7 +345,7 @@ class Device:
     def settle(self) -> None:
         """Simulate the rest of what is enqueued; the host comes back when it is done."""
         self.machine.settle()
-        for stream in self._streams:
+        for stream in self._by_number():
             self.machine.observe(stream.clock)
 
     def _host_span(

@@ -232,8 +232,10 @@ async def neighbour(most: int) -> AsyncGenerator[Callable[[], int]]:
             await asyncio.sleep(0)
 
     task = asyncio.ensure_future(take_turns())
-    yield lambda: had
-    await task
+    try:
+        yield lambda: had
+    finally:
+        await task
 
 
 @contextmanager

@@ -213,10 +213,10 @@ class CollectiveCall:
             "all_reduce": f" ({self.reduce})",
             "reduce_scatter": f" ({self.reduce})",
             "broadcast": f" from rank {self.root}",
-            "send": f" to rank {self.to}",
-            "recv": f" from rank {self.origin}",
-            "exchange": f" to rank {self.to}, from rank {self.origin}",
         }.get(self.what, "")
+        if not more:
+            ends = (("to", self.to), ("from", self.origin))
+            more = ",".join(f" {way} rank {rank}" for way, rank in ends if rank is not None)
         return f"{self.what} of {self.count:,} {self.dtype}{more} at {self.where}"
 
     @property

@@ -87,7 +87,7 @@ class CudaGraph(Replayed[T]):
 
     def _captured(self, capture: Capture, handles: T) -> CudaGraph[T]:
         """Make it ready to be launched; returns itself."""
-        self._graph = capture.close().instantiate(self.label)
+        self._graph = capture.close(lambda replay: replay.instantiate(self.label))
         self._fill(capture, handles)
         self._capture = capture
         self.nodes = sum(call.is_work for call in capture.calls)

@@ -8,7 +8,7 @@ the driver, or the launch of one graph.
 Why isn't the result an operation that simply runs faster? Because addresses are packed into the calls, so
 all runs share one set of arrays. They must follow each other, on whatever streams they are
 (`run.last_use`), and what they yield is lent: the next run writes over it. So it's a thing of its own, and
-`launch` makes an operation of one run. That operation goes through `submit` like any other, and is
+`launch` makes an operation of one run. That operation is enqueued like any other, and is
 recorded, awaited and kept alive by the same code.
 
 What Python decided during the capture stays decided. New inputs are written into arrays that the calls
@@ -183,7 +183,7 @@ class Prepared(Replayed[T]):
         handles = capture.write_all(partial(evaluate, op))
         super().__init__(capture.label, capture.device)
         self._capture = capture  # keeps what its calls point at
-        self._replay: DeviceReplay = capture.close()
+        self._replay: DeviceReplay = capture.close(lambda replay: replay)
         self._fill(capture, handles)
 
     def __repr__(self) -> str:

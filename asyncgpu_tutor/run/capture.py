@@ -203,8 +203,8 @@ class Capture(Run):
         self.uses = dict.fromkeys(self.uses)
         vars(self).pop("root", None)
 
-    def close(self) -> protocol.DeviceReplay:
-        """Make the calls ready.
+    def close(self, made: Callable[[protocol.DeviceReplay], T]) -> T:
+        """Make the calls ready, and of them what is `made`; where that fails, it is as if nothing had been.
 
         Raises `CaptureError` if a stream was not joined: what follows would not wait for it.
         """
@@ -213,13 +213,13 @@ class Capture(Run):
             for event in self.awaited:
                 event.synchronize()
             self.calls = _needed(self.calls)
-            replay = self.device.prepare(self.calls)
+            ready = made(self.device.prepare(self.calls))
         except BaseException:
             self.give_up()
             raise
         self._end()
         self.keep[:] = [buffers(thing) for thing in self.keep]
-        return replay
+        return ready
 
     def _check_joined(self) -> None:
         for stream in self.streams[1:]:

@@ -275,7 +275,10 @@ def current_device() -> Device:
     if choice.device is not None:
         return choice.device
     if _process.device is None:
-        _process = _Choice(resolve(_from_environment()))
+        found = resolve(_from_environment())
+        with _opening:
+            if _process.device is None:  # no other thread has chosen meanwhile
+                _process = _Choice(found)
     assert _process.device is not None
     return _process.device
 
@@ -285,8 +288,11 @@ def policy_for(device: Device) -> SchedulingPolicy:
 
     It is the one that was chosen with the device, else `StreamPoolRoundRobin(4)`, made when first needed.
     """
-    scoped = _scoped.get()
-    for chosen in (scoped.policy, _process.policy, scoped.default, _process.default):
+    return _policy_for(device, _scoped.get(), _process)
+
+
+def _policy_for(device: Device, scoped: _Choice, process: _Choice) -> SchedulingPolicy:
+    for chosen in (scoped.policy, process.policy, scoped.default, process.default):
         if chosen is not None and (chosen.device is device or chosen.at(device) is not chosen):
             return chosen
     policy = _policies.get(device.name)
@@ -310,8 +316,12 @@ def current_policy() -> SchedulingPolicy:
     scoped = _scoped.get()
     found = scoped.found
     if found is None or found[0] is not _process:
-        policy = policy_for(current_device())
-        found = scoped.found = (_process, policy)
+        device, process = (
+            current_device(),
+            _process,
+        )  # another thread may choose something else any time
+        policy = _policy_for(scoped.device or process.device or device, scoped, process)
+        found = scoped.found = (process, policy)
     return found[1]
 
 
@@ -334,7 +344,8 @@ def use(device: str | Device = "auto", policy: SchedulingPolicy | None = None) -
     if device == "auto":
         device = _from_environment()
     chosen = resolve(device)
-    _process = _choose(chosen, policy)
+    with _opening:
+        _process = _choose(chosen, policy)
     return chosen
 
 

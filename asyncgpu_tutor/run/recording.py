@@ -79,7 +79,6 @@ def record(source: TimeSource = "auto") -> Generator[Trace]:
     >>> [span.name for span in trace.device_spans]
     ['memset']
     """
-    global _recording  # noqa: PLW0603 - the process has one recording
     forbid_nested_wait("record()")
     first = current_device()
     _check(source, first)
@@ -95,8 +94,12 @@ def record(source: TimeSource = "auto") -> Generator[Trace]:
             _recording.logs[device] = device.log
         devices.append(device)
 
-    for device in known_devices():
-        attach(device)
+    try:
+        for device in known_devices():
+            attach(device)
+    except BaseException:
+        _stop()
+        raise
     _recording.depth += 1
     mark = ranges.start("record")
     begin = next(_recording.numbers)
@@ -125,10 +128,16 @@ def record(source: TimeSource = "auto") -> Generator[Trace]:
         log = _recording.logs[first]
         trace.device = first.description.replace(first.clock, log.clock)
         trace.clock, trace.about = log.clock, dict(log.about)
-        if _recording.depth == 0:
-            for device in _recording.logs:
-                device.stop_log()
-            _recording = _Recording()
+        _stop()
+
+
+def _stop() -> None:
+    """Stop the logs, unless a recording around this one needs them."""
+    global _recording  # noqa: PLW0603 - the process has one recording
+    if _recording.depth == 0:
+        for device in _recording.logs:
+            device.stop_log()
+        _recording = _Recording()
 
 
 def under_way() -> tuple[Device, SpanLog] | None:

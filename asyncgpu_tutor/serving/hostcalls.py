@@ -384,7 +384,8 @@ def hostcalls(
     """Answer kernels that call the host while they run.
 
     A kernel includes ``hostcall.cuh``, takes `Hostcalls.arrays` as its first two parameters, and asks for a
-    service by its number: the time, random bits, printing, reading and writing a file, or one of your own.
+    service by its number: the time, random bits, printing, files (reading, writing, opening, closing),
+    connections (connecting, sending, receiving), or one of your own.
     While the block is open, a task of the event loop answers; a core is busy with that.
 
     Parameters

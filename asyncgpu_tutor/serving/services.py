@@ -7,7 +7,8 @@ because a link could lead out of it, and a pipe could hold up the host forever. 
 again, so a thread that keeps one too long gets an error and not somebody else's file.
 
 What the system refuses, the kernel is told, by the system's own number of the error, since it can go on
-without. A mistake of the program, such as a file that it never listed, is an error of the program's.
+without. A mistake of the program is an error of the program's: a file that it never listed, or one that it
+listed and that cannot be opened.
 """
 
 import os

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -82,6 +83,21 @@ def test_arrays_are_given_back(device: Device, capture: Capture, take: Callable[
     assert seen == [True]
     assert not x.moved
     assert agt.d2h(x).sync().tolist() == [3.0] * N
+
+
+def test_a_graph_that_cannot_be_made_has_captured_nothing(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, y = arrays(3, 0)
+    op = agt.value(None).and_then(lambda _: doubled(x, y)).shared()
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            type(device), "prepare", lambda *_: Mock(instantiate=Mock(side_effect=Refused))
+        )
+        with pytest.raises(Refused):
+            op.graph_on(agt.create_stream())
+    assert not x.moved and not y.moved
+    assert agt.d2h(op.sync()).sync().tolist() == [6.0] * N
 
 
 @BOTH

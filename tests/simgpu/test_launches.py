@@ -123,6 +123,15 @@ def test_a_zero_has_a_sign_and_a_record_of_zeros_is_a_value() -> None:
         assert y.get().tolist() == [right]
 
 
+def test_a_null_pointer_is_no_array() -> None:
+    source = "__global__ void k(float* a, float* b) { if (a) a[0] = 1; else b[0] = 2; }"
+    x = simgpu.asarray(np.zeros(1, np.float32))
+    for arrays, right in (((x, None), 1), ((None, x), 2), ((x, None), 1)):
+        x.set(np.zeros(1, np.float32))
+        simgpu.RawKernel(source, "k")((1,), (1,), arrays)
+        assert x.get().tolist() == [right]
+
+
 def test_what_was_not_written_stays_unwritten() -> None:
     kernel = Kernel()
     x = memory(1.0)

@@ -15,7 +15,7 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_course import Rejected, several
-from asyncgpu_course.checks import own_loop, patience
+from asyncgpu_course.checks import own_loop, patience, sandbox
 from asyncgpu_course.checks.results import equal, launched
 from asyncgpu_course.checks.sandbox import brief, call, observe, private_device
 
@@ -278,3 +278,13 @@ async def test_a_loop_of_its_own_leaves_the_notebooks_as_it_was(
     assert asyncio.current_task() is task
     await asyncio.sleep(0)
     assert turns == [1]
+
+
+def test_a_block_that_fails_leaves_no_neighbour_behind() -> None:
+    async def fails() -> set[asyncio.Task[Any]]:
+        with pytest.raises(LookupError):
+            async with sandbox.neighbour(3) as turns:
+                raise LookupError(turns())
+        return asyncio.all_tasks() - {asyncio.current_task()}
+
+    assert not asyncio.run(fails())

@@ -14,6 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
+import simgpu
+from asyncgpu_tutor.devices.protocol import CollectiveCall
 from asyncgpu_tutor.errors import CollectiveError, UpstreamError, UsageError
 from tests.asyncgpu_tutor.devices.cuda import host_cupy
 from tests.laws.kernels import scale
@@ -429,3 +431,33 @@ def test_a_call_in_a_cell_is_told_by_its_line_there(four: Any) -> None:
     exec(compile(cell, "/nowhere/ipykernel_7/8.py", "exec"), names)
     with pytest.raises(CollectiveError, match=r"at line 2 of the cell with `part`, and .*`part`"):
         asyncio.run(four.on_each(names["part"]))
+
+
+@pytest.mark.parametrize(
+    ("what", "partners", "words"),
+    [
+        ("all_reduce", {}, "all_reduce of 1,000 float32 (sum) at a.py:3"),
+        ("broadcast", {"root": 3}, "broadcast of 1,000 float32 from rank 3 at a.py:3"),
+        ("all_gather", {}, "all_gather of 1,000 float32 at a.py:3"),
+        ("send", {"to": 1}, "send of 1,000 float32 to rank 1 at a.py:3"),
+        ("recv", {"origin": 2}, "recv of 1,000 float32 from rank 2 at a.py:3"),
+        (
+            "exchange",
+            {"to": 1, "origin": 2},
+            "exchange of 1,000 float32 to rank 1, from rank 2 at a.py:3",
+        ),
+        ("exchange", {"origin": 2}, "exchange of 1,000 float32 from rank 2 at a.py:3"),
+    ],
+)
+def test_a_call_is_told_in_the_same_words_by_both_devices(
+    what: str, partners: dict[str, int], words: str
+) -> None:
+    facts: dict[str, Any] = {
+        "count": 1000,
+        "dtype": np.dtype(np.float32),
+        "where": "a.py:3",
+        **partners,
+    }
+    assert (
+        str(CollectiveCall(what, rank=0, **facts)) == str(simgpu.Collective(what, **facts)) == words
+    )

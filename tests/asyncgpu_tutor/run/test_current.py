@@ -9,6 +9,7 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.simulated import SimDevice, SimMachine
 from asyncgpu_tutor.errors import DeviceMismatchError
+from asyncgpu_tutor.run import current
 
 
 async def _spawned(op: agt.DeviceOp[Any], policy: agt.SchedulingPolicy) -> object:
@@ -68,3 +69,23 @@ def test_a_policy_whose_stream_is_on_another_device() -> None:
         pytest.raises(DeviceMismatchError, match="not a stream that sim:1 knows"),
     ):
         agt.ones(2).sync(Strays())
+
+
+@pytest.mark.parametrize("looked_up", ["resolve", "_policy_for"])
+def test_a_choice_that_another_thread_makes_meanwhile_is_not_lost(
+    looked_up: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the device or the policy is looked up for the first time; the second look finds the choice."""
+    others, known = iter(["sim:1"]), getattr(current, looked_up)
+
+    def interrupted(*given: Any) -> object:
+        found = known(*given)
+        for other in others:
+            agt.use(other)
+        return found
+
+    monkeypatch.setattr(current, "_process", current._Choice())
+    with monkeypatch.context() as patched:
+        patched.setattr(current, looked_up, interrupted)
+        current.current_policy()
+    assert agt.current_device().name == current.current_policy().device.name == "sim:1"

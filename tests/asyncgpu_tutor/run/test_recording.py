@@ -3,6 +3,7 @@
 import asyncio
 from itertools import pairwise
 from typing import cast
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.errors import HostBufferError, NestedSyncError, UsageError
-from asyncgpu_tutor.run.recording import TimeSource
+from asyncgpu_tutor.run.recording import TimeSource, under_way
 from tests.tools import tool
 
 _programs = tool("course_programs")
@@ -176,6 +177,29 @@ def test_a_recording_ends_even_where_its_devices_complain(sim: Device) -> None:
         change_under_copy(then=LookupError("in the block"))
     assert "leaving record(): the pinned host array" in caught.value.__notes__[0]
     assert sim.log is None  # nobody records any more
+
+
+def test_a_recording_that_cannot_begin_leaves_nothing_behind(
+    sim: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with agt.using("sim:41"):
+        last = agt.current_device()
+    monkeypatch.setattr(last, "start_log", Mock(side_effect=LookupError))
+    with pytest.raises(LookupError), agt.using(sim), agt.record():
+        pass
+    assert sim.log is None and under_way() is None
+
+
+def test_complaints_come_in_the_order_of_the_streams(sim: Device) -> None:
+    arrays = [op.sync() for op in (agt.zeros(8), agt.ones(8), agt.full(8, 2.0))]
+    hosts, streams = [agt.pinned(8) for _ in arrays], [agt.create_stream() for _ in arrays]
+    with pytest.raises(HostBufferError, match="'zeros'"), agt.record():
+        for x, host, stream in zip(arrays, hosts, streams, strict=True):
+            agt.d2h(x, out=host).async_on(stream)
+            np.ndarray.view(host, np.ndarray)[0] = 5.0
+    for name in ("'ones'", "'full'"):
+        with pytest.raises(HostBufferError, match=name), agt.record():
+            pass
 
 
 def test_no_recording_inside_of_a_submission(device: Device) -> None:

@@ -66,7 +66,9 @@ class Remembered:
         given: list[Hashable] = [
             order.index(id(v))
             if isinstance(v, GlobalMemory)
-            else None if v is None else (v.dtype.char, v.tobytes())
+            else None
+            if v is None
+            else (v.dtype.char, v.tobytes())
             for v in values
         ]
         if sum(map(attrgetter("nbytes"), memories)) > LARGEST:

@@ -96,7 +96,7 @@ def test_a_graph_that_cannot_be_made_has_captured_nothing(
         )
         with pytest.raises(Refused):
             op.graph_on(agt.create_stream())
-    assert not x.moved and not y.moved
+    assert (x.moved, y.moved) == (False, False)
     assert agt.d2h(op.sync()).sync().tolist() == [6.0] * N
 
 

@@ -40,12 +40,12 @@ def test_a_policy_of_another_device(
     agt.value(1).sync(used)
     both = agt.StreamPoolRoundRobin(1, devices=["sim:2", "sim:3"])
     of_a_stream = agt.SingleStream(agt.create_stream())
-    for current, policy, homes in (
+    for device, policy, homes in (
         ("sim:1", used, "sim:0"), ("sim:1", of_a_stream, "sim:0"), ("sim:1", both, "sim:2 and sim:3"),
         (SimDevice(machine=SimMachine()), used, "sim:0, and .* is another device of that name"),
     ):  # fmt: skip
         told = pytest.raises(DeviceMismatchError, match=f"belongs to {homes}")
-        with agt.using(current), told:
+        with agt.using(device), told:
             WITH_A_POLICY[way](make(), policy)
 
 

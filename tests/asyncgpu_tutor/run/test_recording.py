@@ -187,17 +187,16 @@ def test_a_recording_that_cannot_begin_leaves_nothing_behind(
     monkeypatch.setattr(last, "start_log", Mock(side_effect=LookupError))
     with pytest.raises(LookupError), agt.using(sim), agt.record():
         pass
-    assert sim.log is None and under_way() is None
+    assert (sim.log, under_way()) == (None, None)
 
 
 def test_complaints_come_in_the_order_of_the_streams(sim: Device) -> None:
     arrays = [op.sync() for op in (agt.zeros(8), agt.ones(8), agt.full(8, 2.0))]
     hosts, streams = [agt.pinned(8) for _ in arrays], [agt.create_stream() for _ in arrays]
-    with pytest.raises(HostBufferError, match="'zeros'"), agt.record():
-        for x, host, stream in zip(arrays, hosts, streams, strict=True):
-            agt.d2h(x, out=host).async_on(stream)
-            np.ndarray.view(host, np.ndarray)[0] = 5.0
-    for name in ("'ones'", "'full'"):
+    for x, host, stream in zip(arrays, hosts, streams, strict=True):
+        agt.d2h(x, out=host).async_on(stream)
+        np.ndarray.view(host, np.ndarray)[0] = 5.0
+    for name in ("'zeros'", "'ones'", "'full'"):
         with pytest.raises(HostBufferError, match=name), agt.record():
             pass
 

@@ -138,11 +138,11 @@ def accesses_of(
     return seen, arrays
 
 
-def evenly(run: Watched, things: int, cure: str) -> None:
-    """No thread makes more accesses to memory than there are for eight of so many things."""
+def evenly(run: Watched, most: int, cure: str) -> None:
+    """No thread makes more than so many accesses to memory."""
     did = np.bincount(np.concatenate([at.threads for at in run.steps]))
     cause = f"thread {did.argmax()} of the grid makes {did.max()} of all {did.sum()} accesses to memory: "
-    must(did.max() < 8 * did.sum() / things, cause + cure)
+    must(did.max() <= most, cause + cure)
 
 
 def waits_of(

@@ -282,7 +282,7 @@ def say_all(rooms, lasts):  # a graph for each, the longest first
 # + loop = agt.zip(*[agt.CudaGraph.cond(going.borrow(), step()) for _ in range(120)])
 
 
-# %% id=18-keep cause="but thread 0 of the grid writes 8 elements"
+# %% id=18-keep cause="accesses to memory: let each thread keep one number of the key"
 # - if (place < 0) return;
 # - int to = (slot * context + place) * size + i;
 # - keys[to] = qkv[slot * 3 * size + size + i];

@@ -177,9 +177,12 @@ class DeviceArray:
         if self._gone is not None or self._owner is not None:
             self._check()
         if self.mode == "owned":
-            self._gone = where
-            if this_thread.moved is not None:
-                this_thread.moved.append(self)
+            self._move(where)
+
+    def _move(self, where: str) -> None:
+        self._gone = where
+        if this_thread.moved is not None:
+            this_thread.moved.append(self)
 
     def _undo_take(self) -> None:
         """Nothing became of what took it: the handle is good again."""

@@ -428,7 +428,7 @@ def _launch(
 ) -> Launch:
     """A launch whose arguments are right."""
     launch = Launch()
-    kernel._checks.check(launch, args, grid, block, shared_mem)
+    kernel._checks.fill(launch, args, grid, block, shared_mem)
     launch._label = kernel._facts.name  # as `_built` does; a call less on the path of every launch
     launch._where, launch._at = frame.f_code, frame.f_lasti
     launch._used = launch._ran = False

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from asyncgpu_tutor.arrays.handles import DeviceArray, Partition, this_thread
+from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
 from asyncgpu_tutor.devices.cuda_source import Parameter, Signature
 from asyncgpu_tutor.devices.protocol import USUAL_LIMITS, Dim3, Limits, Share
 from asyncgpu_tutor.errors import ArrayShapeError, LaunchConfigError, UsageError
@@ -50,10 +50,10 @@ class CallChecks:
         self._seen: tuple[Any, list[tuple[Any, ...]]] = (None, [])
         self._allowed: tuple[Any, Any] = (None, None)
 
-    def check(
+    def fill(
         self, launch: Launch, args: tuple[Any, ...], grid: Size, block: Size, shared_mem: int
     ) -> None:
-        """Check a call, fill in its launch, and mark its owned arrays as moved; none where it raises."""
+        """Fill in the launch of a call that is right, which moves its owned arrays; none where it raises."""
         if len(args) != len(self._signature.parameters):
             raise UsageError(self._signature.miscounted(args))
         numbers = self._pick(args)
@@ -108,9 +108,7 @@ class CallChecks:
         launch._arrays, launch._shares = arrays, shares
         for array in arrays if owned else ():
             if array.mode == "owned":
-                array._gone = self._where
-                if this_thread.moved is not None:
-                    this_thread.moved.append(array)
+                array._move(self._where)
 
     def _look_at_numbers(self, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[Any]]:
         """Return the arguments with their numbers as they are passed on, and the rows of the arrays."""

@@ -210,7 +210,8 @@ def resolve(name: str | Device) -> Device:
         ``"sim"`` or ``"sim:N"``: simulated, any number of them; the environment variable
         ``ASYNCGPU_SPEC`` says which GPU they imitate (``h200``, ``t4``, ``l4``, ``a100``, ``rtx4090``, or
         a file that ``tools/calibrate.py`` wrote). ``"cuda"`` or ``"cuda:N"``: an NVIDIA
-        GPU. ``"auto"``: the first GPU where there is one, else ``"sim"``.
+        GPU. ``"auto"``: what ``ASYNCGPU_DEVICE`` says where it is set, else the first GPU where there is
+        one, else ``"sim"``.
 
     Raises
     ------
@@ -221,6 +222,8 @@ def resolve(name: str | Device) -> Device:
         return name
     if not isinstance(name, str) or not _FORM.fullmatch(name):
         raise UsageError(f"{name!r} is not a device: say {FORMS}")
+    if name == "auto":
+        name = _from_environment()
     if name == "auto":
         try:
             return resolve("cuda:0")
@@ -275,7 +278,7 @@ def current_device() -> Device:
     if choice.device is not None:
         return choice.device
     if _process.device is None:
-        found = resolve(_from_environment())
+        found = resolve("auto")
         with _opening:
             if _process.device is None:  # no other thread has chosen meanwhile
                 _process = _Choice(found)
@@ -331,7 +334,7 @@ def use(device: str | Device = "auto", policy: SchedulingPolicy | None = None) -
     Parameters
     ----------
     device : str or Device
-        See `resolve`. ``"auto"`` obeys ``ASYNCGPU_DEVICE`` where it is set.
+        See `resolve`.
     policy : SchedulingPolicy, optional
         Default: four streams in turn.
 
@@ -341,8 +344,6 @@ def use(device: str | Device = "auto", policy: SchedulingPolicy | None = None) -
         What was chosen; show it, so that a reader knows.
     """
     global _process  # noqa: PLW0603 - the process has one choice
-    if device == "auto":
-        device = _from_environment()
     chosen = resolve(device)
     with _opening:
         _process = _choose(chosen, policy)

@@ -18,7 +18,7 @@ SUCCESS, FAILURE, MISUSE = 0, 1, 2
 def add_mlp_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``asyncgpu-tutor mlp``."""
     add = parser.add_argument
-    add("--device", default="auto", metavar="NAME", help="auto, sim, sim:N, cuda or cuda:N")
+    add("--device", metavar="NAME", help="auto, sim, sim:N, cuda or cuda:N")
     told = "how the batches are run: one way by itself, or all of them side by side (all)"
     add("--how", choices=[*WAYS, "all"], default="all", help=told)
     told = "made-up numbers, or handwritten digits with trained weights"
@@ -39,7 +39,7 @@ def run_mlp(args: argparse.Namespace) -> int:
         inputs = load_digits() if args.input == "digits" else seed_inputs(args.dim)
         if inputs.dim != args.dim:
             raise UsageError(f"--dim {args.dim} does not fit: digits have dim {inputs.dim}")
-        with agt.using(None if args.device == "auto" else args.device):
+        with agt.using(args.device):
             code = asyncio.run(_program(args, inputs))
     except* DeviceError as group:
         code = _complain(group, "FAILED: ", FAILURE)

@@ -17,7 +17,7 @@ _MOST_SLOTS = 256
 def add_serve_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``asyncgpu-tutor serve``."""
     add = parser.add_argument
-    add("--device", default="auto", metavar="NAME", help="auto, sim, sim:N, cuda or cuda:N")
+    add("--device", metavar="NAME", help="auto, sim, sim:N, cuda or cuda:N")
     told = "the address that it listens on (%(default)s: this machine alone); there is no password"
     add("--host", default="127.0.0.1", help=told)
     add("--port", type=int, default=8000, help="%(default)s; 0 takes one that is free")
@@ -42,7 +42,7 @@ def run_serve(args: argparse.Namespace) -> int:
         raise UsageError(
             f"a server needs {error.name}: pip install 'asyncgpu_tutor[serve]'"
         ) from None
-    with agt.using(None if args.device == "auto" else args.device) as device:
+    with agt.using(args.device) as device:
         engine = Conversations(load_language_model(), slots=args.slots, waiting=args.waiting)
         server = ModelServer(engine, most_s=args.seconds, host=args.host)
         listening = socket.create_server((args.host, args.port))

@@ -57,6 +57,12 @@ def test_a_stream_of_another_device_says_where_to_run() -> None:
     assert [array.device.name for array in found] == ["sim:0", "sim:0", "sim:1"]
 
 
+def test_auto_is_what_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASYNCGPU_DEVICE", "sim:3")
+    with agt.using("sim:1"), agt.using() as first, agt.using("auto") as second:
+        assert (first.name, second.name) == ("sim:1", "sim:3")
+
+
 def test_a_policy_whose_stream_is_on_another_device() -> None:
     class Strays(agt.SchedulingPolicy):
         def next_stream(self) -> agt.types.Stream:

@@ -197,6 +197,7 @@ def of(**asked: object) -> tuple[str, object]:
         (TEXT, {"prompt": "\ud800"}, 400, "never seen"),
         (*of(prompt=[int("9" * 4000)]), 400, "tokens are 0 to 26, and got 9"),
         (*of(max_tokens=0), 400, "max_tokens can't be 0"),
+        (*of(max_completion_tokens=1), 400, 'can\'t do "max_completion_tokens": 1'),
         (*of(max_tokens="9"), 400, 'max_tokens is a whole number, and can\'t be "9"'),
         (*of(max_tokens=True), 400, "max_tokens is a whole number, and can't be true"),
         (*of(temperature=-1), 400, "temperature is"),

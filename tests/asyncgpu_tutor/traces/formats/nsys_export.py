@@ -107,6 +107,7 @@ def small() -> Export:
     export.add(
         "TARGET_INFO_GPU", name="NVIDIA H200", smCount=132, maxWarpsPerSm=64, threadsPerWarp=32
     )
+    export.add("TARGET_INFO_GPU", name="NVIDIA H200", smCount=9)
     export.add("META_DATA_EXPORT", name="EXPORT_PRODUCT_VERSION", value="2025.3.2.0")
     return export
 

@@ -104,7 +104,7 @@ def test_no_number_has_a_damaged_record_in_it_without_a_word(seed: int, tmp_path
 
 def test_what_may_take_no_time_is_no_damage(tmp_path: Path) -> None:
     """A fill of 0 bytes; work by a clock of whole us, or of a model; and clocks that differ throughout."""
-    pieces: list[Piece] = [("a", 1_000, 9_000, 12_000), ("b", 2_000, 14_000, 14_000)]
+    pieces: list[Piece] = [("a", 1_000, 9_000, 13_000), ("b", 2_000, 14_000, 14_000)]
     for form in (as_chrome, as_nsys, as_own):
         trace = form(pieces, tmp_path)
         assert len(trace.device_spans) == 2

@@ -2,10 +2,13 @@
 
 import json
 import re
+import sys
+from types import SimpleNamespace
 from xml.etree import ElementTree as ET
 
 import pytest
 
+from asyncgpu_tutor.traces import live
 from asyncgpu_tutor.traces.pictures import compare_timelines, plot
 from asyncgpu_tutor.traces.pictures.scene import fitting
 from asyncgpu_tutor.traces.pictures.style import KIND_LOOKS, THEME
@@ -51,6 +54,24 @@ def test_a_site_gets_the_data_of_the_live_picture_beside_it(
     html = plot(mlp)._repr_mimebundle_()["text/html"]
     (data,) = re.findall(r'<script type="application/json">([^<]*)</script>', html)
     assert json.loads(data) == json.loads(json.dumps(plot(mlp).view()))
+
+
+def test_a_notebook_gets_the_live_picture_and_whoever_cannot_show_it_the_still_one(
+    mlp: Trace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Widget:
+        def __init__(self, view: object) -> None:
+            self._repr_mimebundle_ = lambda: ({"live": view}, {})
+
+    shell, picture = SimpleNamespace(kernel=object()), plot(mlp)
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    monkeypatch.setattr(live, "_widget", lambda: Widget)
+    still = {"text/plain": repr(picture), "text/html": picture._repr_html_()}
+    assert picture._repr_mimebundle_() == {**still, "live": picture.view()}
+    for name, value in ("ASYNCGPU_LIVE", "0"), ("ASYNCGPU_LIVE", "page"), ("", None):
+        monkeypatch.undo() if not name else monkeypatch.setenv(name, str(value))
+        monkeypatch.setattr(live, "_MOST_ON_A_PAGE", 9)
+        assert picture._repr_mimebundle_() == still
 
 
 def test_every_span_is_a_bar_that_says_more_when_one_points_at_it(mlp: Trace) -> None:

@@ -245,7 +245,9 @@ def test_no_name_is_wider_than_the_estimate_that_it_fits_by(mlp: Trace) -> None:
         assert wide <= text_width(name.text, size) + 5  # a bar leaves that free
 
 
-def test_a_picture_begins_with_the_devices_work_unless_all_of_it_is_wanted() -> None:
+def test_a_picture_begins_with_the_devices_work_unless_all_of_it_is_wanted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """CUDA takes 300 ms to start, and the device works for 0.1 ms."""
     start = Span(0, "call", "malloc", 0, 300_000, "cuda:0")
     trace = Trace([start, Span(1, "kernel", "k", 300_010, 300_110, "cuda:0", 1)])
@@ -255,7 +257,9 @@ def test_a_picture_begins_with_the_devices_work_unless_all_of_it_is_wanted() -> 
     facts = [texts(trace.plot(whole=w), "agt-facts")[0] for w in (False, True)]
     assert [told in said for said in facts] == [True, False]
     assert {bar.span.name for bar in shown.bars} == {"k"}
-    assert whole.begin == 0
+    assert whole.begin == trace.plot().view()["first"] == 0  # one can drag a live one that far
+    monkeypatch.setattr("asyncgpu_tutor.traces.pictures.timeline._MOST_LIVE", 1)
+    assert trace.plot().view()["first"] == shown.begin
     assert {bar.span.name for bar in whole.bars} == {"k", "malloc"}
     late = plot(Trace([one(start=37_000, end=39_000)]), whole=True)
     assert late.panels[0].layout.begin == 0  # where the recording began

@@ -101,6 +101,15 @@ def test_streams_are_numbered_by_first_use_and_their_own_numbers_are_told() -> N
     assert "own numbers" not in trace([Span(0, "kernel", "a", 0, 1, "sim:0", 1)]).table()
 
 
+@pytest.mark.parametrize("later", [0, 500])
+def test_lanes_show_when_there_was_no_room_yet_whenever_a_trace_begins(later: int) -> None:
+    waited = Span(5, "kernel", "wide", 14, 16, "sim:0", 2, detail={"waited_for_room": 3.0})
+    moved = [replace(s, start=s.start + later, end=s.end + later) for s in (*SPANS, waited)]
+    lanes = section(told(moved, 16), "Lanes")
+    assert "stream 2 |........KK.:::KK|" in lanes
+    assert ": = no room yet" in " ".join(lanes)
+
+
 def test_what_is_left_out_is_counted() -> None:
     many = [Span(i, "kernel", "k", i, i + 1, "sim:0", 1) for i in range(203)]
     assert section(trace(many).table(), " start")[-1] == "... and 3 more spans"

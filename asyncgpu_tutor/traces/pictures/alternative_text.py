@@ -7,7 +7,7 @@ from dataclasses import replace
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
-from asyncgpu_tutor.traces.spans import Metrics, Span, measure
+from asyncgpu_tutor.traces.spans import Metrics, Span
 from asyncgpu_tutor.traces.spans.intervals import gaps, union
 from asyncgpu_tutor.traces.spans.lanes import stream_name, stream_numbers
 from asyncgpu_tutor.traces.spans.notebook_output import NAME, cut_output, damage_of
@@ -27,14 +27,13 @@ def duration(time: float) -> str:
     return f"{time:.1f} \u00b5s" if abs(time) < 10_000 else f"{time / 1000:.2f} ms"
 
 
-def alt_text(trace: Trace, metrics: Metrics | None = None) -> str:
+def alt_text(trace: Trace, metrics: Metrics) -> str:
     """Describe the timeline: what ran at the same time, what waited for another stream, the longest pause."""
     title = f"Timeline of {device_words(trace.device)}" if trace.device else "Timeline"
     damage = "".join(f" {said}" for said in damage_of(trace.about))
     head = f"{title} ({clock_words(trace.clock)}):{damage} "
     if not trace.spans:
         return head + "nothing was recorded."
-    metrics = metrics or measure(trace)
     took = duration(metrics.makespan)
     work = _work(trace)
     if not work:

@@ -163,6 +163,8 @@ def test_the_picture_says_what_it_shows_and_has_room_for_a_few_warps() -> None:
     assert texts[-2:] == ["waits for global memory", "waits for shared memory"]
     wide = [float(r.get("x", 0)) + float(r.get("width", 0)) for r in root.iter() if r.get("x")]
     assert max(wide) <= 760
+    ticks = [float(t.get("x", 0)) for t in root.iter() if t.get("class") == "agt-tick"]
+    assert ticks == sorted(ticks)
     assert "<em>Look!</em>" in seen._repr_html_()
     assert len(seen.svg()) < 1_000_000
 

@@ -30,7 +30,7 @@ def kernel(number: int, stream: int, start: float, end: float) -> Span:
     ],
 )  # fmt: skip
 def test_it_is_told_in_words(trace: Trace, words: str) -> None:
-    assert words in alt_text(trace)
+    assert words in alt_text(trace, trace.metrics())
 
 
 def test_what_runs_together_what_waits_and_the_longest_pause_are_told() -> None:
@@ -40,7 +40,7 @@ def test_what_runs_together_what_waits_and_the_longest_pause_are_told() -> None:
         Span(2, "kernel", "late", 10.5, 12, "sim:0", 9, after=(0, 1)),
         Span(3, "d2h", "y", 15, 16, "sim:0", 7),
     ]
-    assert alt_text(Trace(spans)).partition("): ")[2] == (
+    assert alt_text(trace := Trace(spans), trace.metrics()).partition("): ")[2] == (
         "in 16.0 µs the device is busy for 12.5 µs, and k and x run at the same time: streams overlap for "
         "4.0 µs, 32% of that, at most 2 at once. On stream 2 late waits for k of stream 1; the longest pause "
         "of the device, 3.0 µs from 12.0 µs on, is before y."
@@ -51,5 +51,7 @@ def test_the_device_is_named_and_what_it_says_of_times_is_left_to_the_clock() ->
     with agt.using("sim") as device, agt.record() as trace:
         agt.zeros(4).sync()
     assert "times are" in device.description
-    assert alt_text(trace).startswith("Timeline of simulated H200 (simulated clock: modelled, not")
-    assert "times are" not in alt_text(trace)
+    assert alt_text(trace, trace.metrics()).startswith(
+        "Timeline of simulated H200 (simulated clock: modelled, not"
+    )
+    assert "times are" not in alt_text(trace, trace.metrics())

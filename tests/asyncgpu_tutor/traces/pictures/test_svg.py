@@ -161,6 +161,9 @@ def test_a_wait_for_room_is_thin_and_in_front_of_the_bar() -> None:
     assert picture.view()["panels"][0]["rooms"][0][:2] == [30, 50]
     assert "own" in texts(Trace(spans).with_lane("own", [(0, 9, "")]).plot().svg(), "agt-lane")
     assert "waits for room" not in Trace(spans[:1]).plot().svg()
+    assert (
+        Span(2, "kernel", "k", 0, 1, "", 1, detail={"waited_for_room": "long"}).waited_for_room == 0
+    )
 
 
 def test_a_kernel_that_only_waits_has_dotted_holes_in_its_bar_on_its_stream() -> None:

@@ -307,16 +307,21 @@ def test_what_cannot_be_read_or_written_for_a_moment_loses_nothing(
 ) -> None:
     where = where if "." in where else f"pathlib.Path.{where}"
     solve("a")
-    with monkeypatch.context() as moment:
-        moment.setattr(where, failing)
-        with pytest.warns(UserWarning, match="not now.*kept until Python ends"):
-            solve("b")
+
+    def fail_at(name: str) -> None:
+        with monkeypatch.context() as moment:
+            moment.setattr(where, failing)
+            with pytest.warns(UserWarning, match="not now.*kept until Python ends"):
+                solve(name)
+
+    fail_at("b")
     assert written() == ["a"]
     file = Path(progress_file.FILE)  # another process forgets one exercise, and solves another
     file.write_text(file.read_text().replace('"a"', '"c"'))
     assert list(progress_file.load_progress()) == ["c", "b"]
     solve("d")
     assert written() == ["b", "c", "d"]
+    fail_at("e")  # which is said anew
 
 
 def test_processes_that_solve_at_once_lose_nothing() -> None:

@@ -78,6 +78,8 @@ CALLS: list[tuple[Callable[[], object], type[Exception], str]] = [
      LaunchConfigError, "block is one to three integers.*not 1.5"),
     (lambda: scale_with(8, 2.0, ones(), agt.ones((8,)).sync().share(), grid=1, block=8),
      UsageError, "may write to 'y', and array 'ones' is shared.*an array of your own, or.*const"),
+    (lambda: agt.Kernel("__global__ void k(float4 v, float* x) { }")(1.5, ones(), grid=1, block=1),
+     ArrayDTypeError, r"takes a float4 as 'v', and got 1.5: pass a tuple of \(x, y, z, w\)"),
     (lambda: scale_with(8, 2.0, ones(), out(), shared_mem=1.5),
      LaunchConfigError, "a whole number of bytes as shared_mem, not 1.5"),
     (lambda: ones().partition(4, 4), LaunchConfigError, r"shape \(8,\) cannot be split.*\(4, 4\)"),

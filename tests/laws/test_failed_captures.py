@@ -50,8 +50,17 @@ def test_what_cannot_be_captured_can_be_prepared(device: Device, program: Progra
 def test_what_took_owned_arrays_can_be_run_after_all(device: Device, capture: Capture) -> None:
     first = doubled(*arrays(1, 0))
     whole = agt.zip(first, agt.d2h(arrays(3)[0], out=agt.pinned((N,))))
-    with pytest.raises(Refused):
-        capture(whole.and_then(refuse))
+
+    def unjoined(context: agt.types.ExecutionContext, _: object) -> Op:  # which is seen at the end
+        branch = context.fork()
+        branch.stream.wait_event(context.stream.record())
+        branch.copy(*spare)
+        return agt.value(None)
+
+    spare = arrays(1, 2)
+    for fails in whole.and_then(refuse), whole.and_then_with_context(unjoined):
+        with pytest.raises((Refused, CaptureError), match=r"^$|nothing waits for"):
+            capture(fails)
     array, host = whole.sync()
     assert agt.d2h(array).sync().tolist() == [2.0] * N
     assert host.tolist() == [3.0] * N

@@ -165,14 +165,17 @@ def test_a_ring_by_hand_does_what_all_reduce_does(four: Any) -> None:
     assert [values[0] for values in found] == [3.0, 4.0, 1.0, 2.0]  # from two ranks before
 
 
-def test_what_one_sends_another_gets(four: Any) -> None:
+@pytest.mark.parametrize("kind", ["sim", "on the host"])
+def test_what_one_sends_another_gets(kind: str) -> None:
     def recipe(rank: int) -> agt.DeviceOp[Any]:
-        if rank in (0, 2):
-            return four.send(agt.full(4, float(rank)), to=rank + 1).map(lambda _: None)
-        return four.recv(agt.zeros(4), source=rank - 1).to_host()
+        x, sends = agt.full(4, float(rank)), rank % 2 == 0
+        pair = four.send(x, to=rank + 1) if sends else four.recv(x, source=rank - 1)
+        return pair.and_then(four.all_reduce).to_host()
 
-    _, one, _, three = one_on_each(four, recipe)
-    assert [one.tolist(), three.tolist()] == [[0.0] * 4, [2.0] * 4]
+    with host_cupy.gpus(kind, 4) as devices:
+        four = agt.group(*devices)
+        found = asyncio.run(four.on_each(recipe))
+    assert [host.tolist() for host in found] == [[0.0 + 0.0 + 2.0 + 2.0] * 4] * 4
 
 
 def test_at_an_edge_nobody_is_asked(ranks: Any) -> None:

@@ -99,7 +99,7 @@ class Runtime:
         return noted
 
     def getDeviceCount(self) -> int:
-        return 2
+        return 4
 
     def funcSetAttribute(self, kernel: int, what: int, value: int) -> None:
         assert kernel in KERNELS
@@ -374,7 +374,7 @@ def modules() -> Iterator[tuple[str, ModuleType]]:
 
 @contextmanager
 def opened() -> Iterator[list[Any]]:
-    """Two devices, of modules of their own."""
+    """Four devices, of modules of their own."""
     package = importlib.import_module("asyncgpu_tutor.devices.cuda")
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in sys.modules if name.startswith(f"{package.__name__}.")]:
@@ -385,7 +385,7 @@ def opened() -> Iterator[list[Any]]:
         known = {name: one for name, one in current._devices.items() if one.simulated}
         patch.setattr(current, "_devices", known)
         streams = set(opening.own_streams)
-        yield [current.resolve("cuda:0"), current.resolve("cuda:1")]
+        yield [current.resolve(f"cuda:{number}") for number in range(4)]
         ROOMS.clear()
         opening.own_streams.intersection_update(streams)
         for name in [name for name in sys.modules if name.startswith(f"{package.__name__}.")]:

@@ -136,4 +136,6 @@ def test_a_device_and_the_clock_take_the_same_steps() -> None:
             assert sat[0] == sat[1]
             agt.synchronize()
             drawn = with_seats(trace, room)
-            assert sorted(s.name for s in drawn if s.detail.get("lane")) == [*"ABCDE"]
+            lanes = [s for s in drawn if s.detail.get("lane")]
+            assert sorted(s.name for s in lanes) == [*"ABCDE"]
+            assert {s.end for s in lanes} <= {s.end for s in trace if s.kind == "d2h"}

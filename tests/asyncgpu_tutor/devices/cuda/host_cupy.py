@@ -219,7 +219,9 @@ class Stream:
 
     @staticmethod
     def from_external(foreign: Any) -> Any:
-        return SimpleNamespace(ptr=foreign.__cuda_stream__()[1], of=foreign)
+        version, handle = foreign.__cuda_stream__()
+        assert version == 0
+        return SimpleNamespace(ptr=handle, of=foreign)
 
     def begin_capture(self, mode: int) -> None:
         assert mode == RUNTIME.streamCaptureModeRelaxed

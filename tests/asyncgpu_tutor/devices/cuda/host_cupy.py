@@ -387,6 +387,7 @@ def opened() -> Iterator[list[Any]]:
         known = {name: one for name, one in current._devices.items() if one.simulated}
         patch.setattr(current, "_devices", known)
         streams = set(opening.own_streams)
+        Runtime.current = 0  # which threads of others may have changed; of CUDA's, each has its own
         yield [current.resolve(f"cuda:{number}") for number in range(4)]
         ROOMS.clear()
         opening.own_streams.intersection_update(streams)

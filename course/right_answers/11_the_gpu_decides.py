@@ -316,3 +316,29 @@ __device__ void meet(unsigned int* gate)
 # +             for (int a = 0; a < 1000 && !here; a++)
 # +                 for (int b = 0; b < 1000 && !here; b++) here = atomicAdd(&gate[1], 0) != before;
 # +             if (!here) __trap();
+
+
+# %% id=11-flood
+FLOOD = r"""
+extern "C" __global__ void flood(int width, const unsigned char* open, int* depth, int* rounds)
+{
+    __shared__ int at[1024], found[2];  // all of it on the SM, and a flag for rounds in turns
+    int i = threadIdx.x, x = i % width, y = i / width, level = 0;
+    at[i] = depth[i];
+    if (i < 2) found[i] = 0;
+    __syncthreads();
+    for (;; level++) {
+        bool here = (x > 0 && at[i - 1] == level) | (x < width - 1 && at[i + 1] == level)
+            | (y > 0 && at[i - width] == level) | (y < width - 1 && at[i + width] == level);
+        here &= open[i] && at[i] < 0;
+        __syncthreads();
+        if (here) at[i] = level + 1;
+        if (here) found[level % 2] = 1;
+        __syncthreads();
+        if (!found[level % 2]) break;
+        if (i == 0) found[1 - level % 2] = 0;
+    }
+    depth[i] = at[i];
+    if (i == 0) rounds[0] = level + 1;
+}
+"""

@@ -221,7 +221,7 @@ def pagerank(sources, weight):
 # - __syncthreads();
 
 
-# %% id=11-flood cause="4 threads of 4 write `rounds[0]`"
+# %% id=11-flood cause="256 threads of 256 write `rounds[0]`"
 # - if (i == 0) rounds[0] = level;
 # + rounds[0] = level;
 
@@ -777,3 +777,25 @@ def pagerank(sources, weight):
 # %% id=11-again cause="with 258 blocks of 1 thread, and `gate[1]` at 0 before, "
 # - if (atomicAdd(&gate[0], 1) == gridDim.x - 1) {
 # + if ((unsigned char)atomicAdd(&gate[0], 1) == (unsigned char)(gridDim.x - 1)) {
+
+
+# %% id=11-flood cause="of all 1455 accesses to memory: let each thread look after a cell of its own"
+FLOOD = r"""
+extern "C" __global__ void flood(
+    int width, const unsigned char* open, int* depth, int* rounds)
+{
+    if (threadIdx.x) return;
+    int queue[1024], head = 0, tail = 1, last = 0;
+    queue[0] = 0;
+    while (head < tail) {
+        int i = queue[head++], x = i % width, y = i / width;
+        last = depth[i];
+        for (int k = 0; k < 4; k++) {
+            bool there = k == 0 ? x > 0 : k == 1 ? x < width - 1 : k == 2 ? y > 0 : y < width - 1;
+            int j = i + (k == 0 ? -1 : k == 1 ? 1 : k == 2 ? -width : width);
+            if (there && open[j] && depth[j] < 0) { depth[j] = last + 1; queue[tail++] = j; }
+        }
+    }
+    rounds[0] = last + 1;
+}
+"""

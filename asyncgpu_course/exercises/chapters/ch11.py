@@ -1,11 +1,11 @@
 """Exercises of 11_the_gpu_decides: what each one checks, on a device that sees races and endless waits."""
 
-from itertools import chain
 from typing import Any, cast
 
 import numpy as np
 
 import asyncgpu_tutor as agt
+from asyncgpu_course.checks import results
 from asyncgpu_course.checks.device import moved
 from asyncgpu_course.checks.device_code import left_by
 from asyncgpu_course.checks.operations import cuda
@@ -56,11 +56,12 @@ def _flood(mine: Any, _model: Any, width: int, seed: int) -> None:
     equal(found, right)
     cause = f"`rounds[0]` is {taken[0]}: the water needs {count(rounds, 'round')}, "
     must(taken[0] == rounds, cause + "the last of which finds nothing")
-    seen = agt.show_threads(kernel, 2, free[:2, :2].ravel(), depth[:4], taken, grid=1, block=4)
-    name = [*seen.watched.shapes][2]
-    writers = {*chain(*(s.threads.tolist() for s in seen.steps if s.write and s.array == name))}
-    cause = f"in its corner of 2 by 2 {count(len(writers), 'thread')} of 4 write `rounds[0]`: "
-    must(len(writers) == 1, cause + "one is enough, and `if (i == 0)` leaves it to that one")
+    run, arrays = results.accesses_of(kernel, args[:3], (1,), (free.size, 1, 1))
+    told = [at.threads for at in run.steps if at.write and at.array == arrays[-1]]
+    writers = np.unique(np.concatenate(told)).size
+    cause = f"{count(writers, 'thread')} of {free.size} write `rounds[0]`: "
+    must(writers == 1, cause + "one is enough, and `if (i == 0)` leaves it to that one")
+    results.evenly(run, 16 * rounds + 16, "let each thread look after a cell of its own")
 
 
 # ------------------------------------------------------------------ the grid meets

@@ -354,6 +354,8 @@ def test_a_result_knows_the_stream_of_its_last_use_whoever_that_was(device: Devi
         run.async_on(stream)
         assert y._memory.stream is stream
     agt.synchronize()
+    agt.memcpy(y.borrow(), x.borrow()).async_on(one)
+    assert (x._memory.stream, y._memory.stream) == (one, one)
 
 
 def test_a_slot_may_be_read_and_written_in_turn(device: Device) -> None:

@@ -28,6 +28,18 @@ TALKS = [([3, 4, 5], 9, 1), ([7], 23, 2), ([1] * 12, 14, 3)]
 HEAT = 0.9
 
 
+def test_a_seed_stands_for_the_same_numbers_everywhere(model: LanguageModel) -> None:
+    """PCG's permutation (O'Neill, 2014: RXS-M-XS) of the places of one long text, a stretch for each seed."""
+
+    def permuted(place: int) -> int:
+        r = (place * 747796405 + 2891336453) % 2**32
+        r = ((r >> ((r >> 28) + 4)) ^ r) * 277803737 % 2**32
+        return (r >> 22) ^ r
+
+    wanted = [(permuted(5 * CONTEXT + place) >> 8) / 2**24 for place in range(CONTEXT)]
+    assert chances(model, 5).tolist() == chances(model, 5 + 2**32).tolist() == wanted
+
+
 def seated(model: LanguageModel, count: int, talks: list[tuple[list[int], int, int]]) -> Slots:
     made = slots(model, count).sync()
     newcomers = made.newcomers()

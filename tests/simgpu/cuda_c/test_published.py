@@ -104,12 +104,18 @@ SAID_AGAIN = """typedef unsigned int uint; typedef unsigned char uint8_t;
 __global__ void k(float* x, uint n) { x[threadIdx.x] = M_PI + n; }"""
 
 
+# What only a function for the host mentions is the host's as well.
+TELLS = """const int LIMIT = atoi("3");
+struct S { int v; __device__ int get() const { return v; } void show() const { std::cout << v + LIMIT; } };
+__global__ void k(float* x, int n) { S s = {n}; x[threadIdx.x] = s.get(); }"""
 HIDES = "float* x; int n = 9;\n__global__ void k(float* x, int n) { x[threadIdx.x] = n; }"
 
 
 # A parameter hides a variable of the host, branches of an #if may open the same brace, and a file may say
 # names again that are supplied.
-@pytest.mark.parametrize(("source", "value"), [(HIDES, 4), (SETUPS, 7), (SAID_AGAIN, 7)])
+@pytest.mark.parametrize(
+    ("source", "value"), [(HIDES, 4), (SETUPS, 7), (SAID_AGAIN, 7), (TELLS, 4)]
+)
 def test_files_run(source: str, value: float) -> None:
     x = np.zeros(4, np.float32)
     launch(source, "k", 1, 4, x, 4)

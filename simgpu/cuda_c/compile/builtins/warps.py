@@ -41,7 +41,7 @@ def meeting(
     key = f"{name.lstrip('_')} of {kind}"  # only the same kind of shuffle can meet
 
     def evaluate(t: Team, m: Mask) -> Met:
-        whole = m.full or (t.layout.even and m.n == WARP * m.n_warps)
+        whole = m.full or m.n == WARP * m.n_warps
         if meet.waits and (not whole or t.waiters.meetings.get(key)):
             return _gathered(t, m, names, offered, at, name, key)
         those = names(t, m)

@@ -334,7 +334,8 @@ def use(device: str | Device = "auto", policy: SchedulingPolicy | None = None) -
     Parameters
     ----------
     device : str or Device
-        See `resolve`.
+        ``"sim:1"``, ``"cuda:1"``, or ``"auto"``: what ``ASYNCGPU_DEVICE`` says where it is set, else the
+        first GPU where there is one, else ``"sim"``. See `resolve`.
     policy : SchedulingPolicy, optional
         Default: four streams in turn.
 

@@ -95,7 +95,7 @@ def test_an_event_is_done_once_it_is_passed_and_is_used_again(host: Any) -> None
 def test_streams_of_others_are_taken_once(host: Any, devices: list[Any]) -> None:
     foreign = host_cupy.Stream(non_blocking=True)
     mine = host.adopt_stream(foreign)
-    assert (mine.ptr, mine.device) == (foreign.ptr, host)
+    assert (mine.ptr, mine.device, mine.urgent) == (foreign.ptr, host, False)
     assert host.adopt_stream(foreign) is mine
     assert host.adopt_stream(mine) is mine
     assert devices[1].adopt_stream(foreign) is None

@@ -99,6 +99,8 @@ FORMS = [
     (CONVERTS, "node a = {0, 5}; struct node* node = &a; struct node* p = node; list l = {node, p}; o[i] = l.last->v;", 5),
     (MADE, "P a = M(), b = U{1, 2}, c[2] = {U{3, 4}, M()}, *p = &a, *q = &b; o[i] = p->a + 10 * q->a + 100 * c[0].a + 1000 * c[1].b;", 8427),
     (MADE, "struct O { P p; int k; } q = {U{1, 2}, 3}; dim3 d = threadIdx, e = uint3{2, 3, 4}, *p = &e; o[i] = q.p.a + q.k + p->z + d.y;", 9),
+    ("struct S { int v; const static int K = 3; int constexpr static L = 4; __device__ int static f() { return 5; } };",
+     "o[i] = sizeof(S) + S::K + 10 * S::L + 100 * S::f();", 547),
 ]  # fmt: skip
 
 

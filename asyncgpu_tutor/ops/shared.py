@@ -26,7 +26,7 @@ class _Once(DeviceOp[T]):
     A user on another stream makes its stream wait for an event, so it never races the source.
     """
 
-    __slots__ = ("_alone", "_error", "_handles", "_length", "_source", "_use")
+    __slots__ = ("_alone", "_bodies", "_error", "_handles", "_length", "_source", "_use")
 
     def __init__(self, source: DeviceOp[T], frame: FrameType, alone: bool = False) -> None:
         self._built(source._label, frame)
@@ -64,6 +64,12 @@ class _Once(DeviceOp[T]):
             raise error.with_traceback(trace)
         if use.stream is not context.stream:
             self._follow(use, context)
+        if self._bodies != context._run.bodies[: len(self._bodies)]:
+            raise CaptureError(
+                f"{self.label!r} runs at most once, and that is in a body of a decision, which may be left "
+                "out. So there is no result outside of that body: use it before the decision, or build the "
+                "operation once for each place"
+            )
         context.keep(self._handles)
         if mine:
             return cast(T, self._handles)
@@ -91,6 +97,7 @@ class _Once(DeviceOp[T]):
                 f"{self.label!r} needs its own result: a function inside of it uses it again, or another rank"
             )
         context.on_failed_capture(partial(self._forget, source))
+        self._bodies = context._run.bodies
         use = LastUse(context.stream)
         try:
             self._handles = self._adopt(evaluate(source, context))

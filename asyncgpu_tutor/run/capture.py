@@ -394,13 +394,14 @@ class CaptureContext(ExecutionContext):
         if capture.allocates:
             raise CaptureError(DECIDES_IN_A_GRAPH)
         outside, parts = capture.calls, list[tuple[protocol.RecordedCall, ...]]()
+        around = capture.bodies
         try:
             for body in bodies:
-                capture.calls = []
+                capture.calls, capture.bodies = [], (*around, object())
                 body()
                 parts.append(tuple(capture.calls))
         finally:
-            capture.calls = outside
+            capture.calls, capture.bodies = outside, around
         for call in itertools.chain(*parts):
             if call.stream != self.stream.number or call.verb not in _IN_A_BODY:
                 raise CaptureError(

@@ -39,6 +39,8 @@ class Run(Tag):
     beside: frozenset[protocol.Stream] = frozenset()
     # Asked when it is over: they raise what no event tells.
     checks: tuple[Callable[[], None], ...] = ()
+    # In a capture, the bodies of decisions that are being written down, the innermost last.
+    bodies: tuple[object, ...] = ()
 
     def __init__(
         self,

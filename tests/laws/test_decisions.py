@@ -123,6 +123,23 @@ def test_a_body_is_kernels_in_a_row(device: Device) -> None:
     assert said(left, times) == [0, 1]
 
 
+@pytest.mark.parametrize("what", ["cond", "switch", "while_loop"])
+def test_work_that_runs_once_in_a_body_is_nowhere_else(device: Device, what: str) -> None:
+    chosen, x, y = number(0), number(0), number(1)
+    once = agt.memcpy(x.borrow(), y.borrow()).first()
+    decides = getattr(agt.CudaGraph, what)
+    ways = [agt.zip(decides(chosen.borrow(), once), once)]
+    if what != "while_loop":
+        ways.append(decides(chosen.borrow(), once, once))
+    for way in ways:
+        with pytest.raises(CaptureError, match="at most once, and that is in a body"):
+            graph(way)
+    # What ran before the decision is there in each body, and in those within it.
+    within = agt.CudaGraph.cond(chosen.borrow(), once)
+    graph(agt.zip(once, decides(chosen.borrow(), agt.zip(once, within)))).launch().sync()
+    assert said(x) == [1]
+
+
 def test_what_decides_is_a_whole_number(device: Device) -> None:
     times = number(0)
     with pytest.raises(ArrayDTypeError, match="int32"):

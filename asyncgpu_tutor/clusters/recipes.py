@@ -21,7 +21,7 @@ import functools
 import pickle
 from collections.abc import Iterator
 from importlib import import_module
-from types import FunctionType, MethodType, ModuleType
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, cast
 
 import numpy as np
@@ -51,10 +51,15 @@ def parts(thing: Any) -> Iterator[tuple[str, Any]]:
                 yield f"its variable {name!r}", cell.cell_contents
             except ValueError:  # not assigned yet
                 continue
-        for value in thing.__defaults__ or ():
+        for value in (*(thing.__defaults__ or ()), *(thing.__kwdefaults__ or {}).values()):
             yield "a default of it", value
         # A function of a module travels by its name, and one of a notebook with the globals that it uses.
-        loads = (i.argval for i in dis.get_instructions(thing) if i.opname == "LOAD_GLOBAL")
+        loads = (
+            i.argval
+            for code in _codes(thing.__code__)
+            for i in dis.get_instructions(code)
+            if i.opname == "LOAD_GLOBAL"
+        )
         for name in dict.fromkeys(loads):  # such as what a notebook's cell has defined
             if thing.__module__ == "__main__" and name in thing.__globals__:
                 yield f"the global {name!r}", thing.__globals__[name]
@@ -76,6 +81,14 @@ def parts(thing: Any) -> Iterator[tuple[str, Any]]:
         )
         for name, value in held.items():
             yield f"its {name.lstrip('_')}", value
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """The code of a function, and of those that are defined in it."""
+    yield code
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _codes(inner)
 
 
 def _walk(thing: Any, seen: set[int], depth: int = 0) -> Iterator[Any]:

@@ -428,6 +428,7 @@ def copied(
         raise UsageError(kernel._signature.miscounted(args))
     arrays: dict[str, NDArray[Any]] = {}
     given: list[Any] = []
+    known: dict[int, Any] = {}  # copies, by what they are of: one array that is given twice is one
     for parameter, arg in zip(parameters, args, strict=True):
         if not parameter.pointer:
             given.append(arg)
@@ -438,7 +439,11 @@ def copied(
                 f"{verb}: '{parameter.name}' of {kernel.name}() is {array.dtype}, and the kernel takes "
                 f"{parameter.dtype}: convert it with astype(np.{parameter.dtype})"
             )
-        given.append(memory_of(array, parameter.name))
+        held = arg.array if isinstance(arg, Partition) else arg
+        of = id(held.memory if isinstance(held, DeviceArray) else held)
+        if of not in known:
+            known[of] = memory_of(array, parameter.name)
+        given.append(known[of])
     return arrays, given
 
 

@@ -98,14 +98,29 @@ def scalar_acceptor(kernel: str, parameter: Parameter) -> Acceptor:
 
 
 def _record(wanted: str, record: np.dtype[Any], given: Any) -> Any:
+    """A struct or a vector. NumPy would cut floats, and take text, sets and another's names by position."""
+    names = getattr(getattr(given, "dtype", None), "names", None)
     try:
-        plain = not hasattr(given, "dtype") or given.dtype.names is None
-        made = np.array(tuple(given) if plain else given, record)
-    except (TypeError, ValueError):
+        if isinstance(given, str | bytes | set | frozenset | dict) or names not in (
+            None,
+            record.names,
+        ):
+            raise TypeError
+        values = tuple(given if names is None else given[()])
+        for name, value in zip(record.names or (), values, strict=True):
+            told = f"{wanted}, with {record[name]} as {name!r}"
+            if record[name].kind in "iu":
+                _whole(told, np.iinfo(record[name]), value)
+            elif record[name].kind == "f":
+                _real(told, record[name], value)
+        made = np.array(values, record)
+    except ArrayDTypeError:
+        raise
+    except (TypeError, ValueError, OverflowError):
         made = np.empty(0, record)
     if made.shape:
-        names = ", ".join(record.names or ())
-        raise ArrayDTypeError(f"{wanted}, and got {given!r}: pass a tuple of ({names})")
+        fields = ", ".join(record.names or ())
+        raise ArrayDTypeError(f"{wanted}, and got {given!r}: pass a tuple of ({fields})")
     return made[()]
 
 

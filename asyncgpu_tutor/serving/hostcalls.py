@@ -74,7 +74,12 @@ class Hostcalls:
         packets: int,
         nbytes: int,
     ) -> None:
+        twice = handlers.keys() & batch_handlers.keys()
         for service in (*handlers, *batch_handlers):
+            if service in twice:
+                raise UsageError(
+                    f"service {service} has a handler and a batch handler: leave one of them out"
+                )
             if not services.FIRST_FREE <= service < 2**31:
                 raise UsageError(
                     f"numbers of your own services begin at {services.FIRST_FREE}, and {service} was given"
@@ -293,12 +298,16 @@ class Hostcalls:
             return
         try:
             a, b, c = (column[which] for column in self._columns[1:ANSWER])
-            self._columns[ANSWER][which] = services.words(together(a, b, c))
+            try:
+                found, state = together(a, b, c), ANSWERED
+            except CallRefusedError as refusal:
+                found, state = refusal.number, FAILED
+            self._columns[ANSWER][which] = services.words(found)
         except Exception as failure:
             failure.add_note(_CALLED.format(service))
             raise
         # Last, because a kernel that sees this reads its answer.
-        self._states[which] = ANSWERED
+        self._states[which] = state
         self.answered += len(which)
 
     def _answer_alone(self, packet: int) -> None:
@@ -307,7 +316,9 @@ class Hostcalls:
         together = self._batch_handlers.get(service)
         try:
             if together is not None:
-                self._hand_over(packet, together(*self._arguments[packet]))
+                self._hand_over(
+                    packet, together(*(word.copy() for word in self._arguments[packet]))
+                )
                 return
             handler = self._handlers.get(service)
             if handler is None:
@@ -344,6 +355,7 @@ class Hostcalls:
             if self._device.log is not None:
                 self._device.note_answers(f"{getattr(handler, '__name__', 'answer')} {a}", start)
         except Exception as failure:  # noqa: BLE001 - raised where the kernel's operation is awaited
+            failure.add_note(_CALLED.format(self._columns[0][packet]))
             self._fail(failure)
         except self._ways.cancelled as stop:
             if not self._stopped[packet]:  # it was not cancelled here: see `__aexit__`

@@ -96,7 +96,14 @@ class PipelineSlot(Generic[T]):
             return
         written: Any = request(slot)
         # `readinto` and its kind return how many bytes they have written.
-        if written is None or isinstance(written, int):
+        if written is None or type(written) is bool:
+            return
+        if isinstance(written, int):
+            if written != slot.nbytes:
+                raise UsageError(
+                    f"the function of a request returned {written}, and its array has {slot.nbytes} bytes: "
+                    "if it wrote fewer, the rest of an earlier request is behind them. Fill all of it"
+                )
             return
         if not issubclass(type(written), np.ndarray) or not np.may_share_memory(written, slot):
             if inspect.iscoroutine(written):

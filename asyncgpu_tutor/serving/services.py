@@ -93,6 +93,7 @@ class Files:
             # A pipe, for one, could hold up the host forever.
             if path.exists() and not path.is_file():
                 raise PermissionError(EACCES, "not a plain file")
+            self._room()  # before it is opened, which empties it
             return self._number(path.open("w+b" if call.b else "rb", buffering=0))
 
     def close_one(self, call: HostcallRequest) -> None:
@@ -129,10 +130,16 @@ class Files:
             while opened:
                 opened.popitem()[1].close()
 
-    def _number(self, opened: FileIO | Connection) -> int:
+    def _room(self) -> None:
         if len(self._named) >= MOST_OPEN:
-            opened.close()
             raise OSError(EMFILE, "too many are open")
+
+    def _number(self, opened: FileIO | Connection) -> int:
+        try:
+            self._room()
+        except OSError:
+            opened.close()
+            raise
         self._named[self._next] = opened
         self._next += 1
         return self._next - 1
@@ -220,6 +227,10 @@ def words(answer: Any) -> Any:
     if answer is None or type(answer) is int:
         return (answer or 0) & 0xFFFFFFFFFFFFFFFF
     found = np.asarray(answer)
+    if isinstance(answer, list | tuple) and {*map(type, answer)} == {
+        int
+    }:  # NumPy makes floats of some
+        return np.array([word & 0xFFFFFFFFFFFFFFFF for word in answer], np.uint64)
     if found.dtype.kind == "f":
         return found.astype(np.float64).view(np.uint64)
     if found.dtype.kind not in "iub":

@@ -134,8 +134,13 @@ class Trace:
 
     def from_first(self, spans: Iterable[Span] | None = None) -> Trace:
         """The same trace, with its first span at 0, or that of `spans`, and not where the recording began."""
-        moved, chosen = replace(self, spans=[]), self.spans if spans is None else spans
-        moved.fill(self.spans, min((span.start for span in chosen), default=0.0))
+        chosen = self.spans if spans is None else spans
+        origin = min((span.start for span in chosen), default=0.0)
+        about = dict(self.about)
+        if windows := self.windows:
+            about["windows"] = [[start - origin, end - origin] for start, end in windows]
+        moved = replace(self, spans=[], about=about)
+        moved.fill(self.spans, origin)
         return moved
 
     def with_lane(self, name: str, stretches: Iterable[tuple[float, float, str]]) -> Trace:
@@ -280,6 +285,12 @@ class Trace:
 def _part(span: Span, start: float, end: float) -> Span:
     """A part of a span, with what it waits within it."""
     part = replace(span, start=start, end=end)
+    if (
+        start > span.start and span.waited_for_room
+    ):  # it waited before, and works here from the beginning
+        part = replace(
+            part, detail={k: v for k, v in part.detail.items() if k != "waited_for_room"}
+        )
     cut = [(max(a, start) - start, min(b, end) - start) for a, b in span.waits]
     waits = [(a, b) for a, b in cut if a < b]
     return replace(part, detail={**span.detail, "waits": waits}) if cut else part

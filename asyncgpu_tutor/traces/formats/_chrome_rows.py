@@ -22,7 +22,7 @@ from asyncgpu_tutor.traces.spans.span import SpanKind
 _WORK: Mapping[str, SpanKind] = {
     "kernel": "kernel", "gpu_memcpy": "d2d", "memcpy": "d2d", "gpu_memset": "memset", "memset": "memset",
 }  # fmt: skip
-_DIRECTIONS: Mapping[str, SpanKind] = {"HtoD": "h2d", "DtoH": "d2h"}
+_DIRECTIONS: Mapping[str, SpanKind] = {"HtoD": "h2d", "DtoH": "d2h", "PtoP": "peer"}
 _CALLS = frozenset(("cuda_runtime", "cuda_driver", "runtime"))
 _OPERATORS = frozenset(("cpu_op", "operator"))
 _RANGES = _OPERATORS | {"user_annotation"}

@@ -33,7 +33,9 @@ _WARNINGS = frozenset((2, 3))  # and errors: ENUM_DIAGNOSTIC_SEVERITY_LEVEL
 _NO_STREAM = 2**32 - 1
 _PROCESS = 24  # bits of a globalTid or globalPid below those that name the process
 # ENUM_CUDA_MEMCPY_OPER; what is not listed is within the device, as far as engines go.
-_COPY_KINDS: Mapping[int, SpanKind] = {1: "h2d", 2: "d2h", 3: "h2d", 4: "d2h", 11: "h2d", 12: "d2h"}
+_COPY_KINDS: Mapping[int, SpanKind] = {
+    1: "h2d", 2: "d2h", 3: "h2d", 4: "d2h", 10: "peer", 11: "h2d", 12: "d2h",
+}  # fmt: skip
 # ENUM_CUDA_UNIF_MEM_MIGRATION
 _WHY: Mapping[CellValue, str] = {1: "prefetched", 2: "touched", 3: "guessed", 4: "evicted"}
 _MIGRATIONS = frozenset((11, 12, 13))  # pages of unified memory, which no call asked for

@@ -190,7 +190,7 @@ def _span(row: object) -> Span:
     if not isinstance(kind, str) or kind not in SPAN_KINDS:
         raise ValueError(f"unknown kind of span {kind!r}")
     start, end = _time(fields["start"], "start"), _time(fields["end"], "end")
-    if not 0 <= start <= end:
+    if not start <= end:  # below 0 is what came before time zero: see `Trace.from_first`
         raise ValueError(f"it goes from {start} to {end} us")
     after = fields.get("after", [])
     if not isinstance(after, list | tuple):

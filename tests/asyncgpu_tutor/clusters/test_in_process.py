@@ -164,6 +164,18 @@ async def test_an_array_that_goes_along_by_value_is_said() -> None:
             await gpus[0].put(host)
 
 
+async def test_what_a_recipe_carries_is_found_in_defaults_and_inner_functions() -> None:
+    def by_keyword(x: object, *, held: Any = NUMBERS) -> agt.DeviceOp[Any]:
+        return agt.value(held)
+
+    names: dict[str, Any] = {"__name__": "__main__", "held": NUMBERS, "agt": agt}
+    exec("def nested(x):\n    return agt.value((lambda: held.sum())())", names)
+    async with agt.cluster("sim", gpus=2) as gpus:
+        for recipe in (by_keyword, names["nested"]):
+            with pytest.warns(ByValueWarning, match="32 bytes along"):
+                await gpus[0](agt.value(None).and_then(recipe))
+
+
 async def test_a_recipe_that_was_sent_needs_no_run_here() -> None:
     async with agt.cluster("sim", gpus=2) as gpus:
         with warnings.catch_warnings(action="error", category=agt.errors.NeverRunWarning):

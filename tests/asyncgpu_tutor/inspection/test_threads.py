@@ -33,6 +33,18 @@ def seen(source: str, n: int, x: np.ndarray = X, **shape: Any) -> agt.types.Thre
     return agt.show_threads(agt.Kernel(source), n, x, np.zeros_like(x), **shape)
 
 
+def test_an_array_that_is_given_twice_is_one() -> None:
+    """As for the kernel itself: it reads what it wrote there, and can race with itself."""
+    source = "__global__ void k(float* x, float* y) { x[threadIdx.x] = 5; if (y[threadIdx.x] != 5) y[999] = 0; }"
+    shift = "__global__ void k(const float* x, float* y) { int i = threadIdx.x; if (i < 31) y[i] = x[i + 1]; }"
+    x = np.arange(32, dtype=np.float32)
+    handle = agt.h2d(x).sync()
+    for given in ((x, x), (handle, handle), (handle.borrow(), handle.borrow())):
+        assert agt.show_threads(agt.Kernel(source), *given, grid=1, block=32).watched.fault is None
+        found = agt.show_threads(agt.Kernel(shift), *given, grid=1, block=32)
+        assert isinstance(found.watched.fault, RaceError)
+
+
 def test_each_access_is_a_step_with_its_threads_and_elements() -> None:
     found = seen(TWICE, 40, grid=2, block=32)
     read, write = found.steps

@@ -121,10 +121,22 @@ class TestByValue:
 
     def test_what_is_no_vector_and_a_null_pointer_that_is_followed(self, sim: Device) -> None:
         kernel = agt.Kernel("__global__ void k(float4 v, float* x) { x[0] = v.x; }")
-        says = r"takes a float4 as 'v'.*tuple of \(x, y, z, w\)"
-        for given in (1.0, (1, 2), "abcd", None):
+        says = r"(?s)takes a float4 as 'v'.*tuple of \(x, y, z, w\)"
+        swapped = np.array((1, 2, 3, 4), [(name, "f4") for name in "wzyx"])
+        for given in (1.0, (1, 2), "abcd", "1234", b"1234", {4, 3, 2, 1}, swapped, None):
             with pytest.raises(errors.ArrayDTypeError, match=says):
                 kernel(given, agt.zeros((1,)), grid=1, block=1)
+        whole = agt.Kernel("__global__ void k(int2 v, float* x) { x[0] = v.x - v.y; }")
+        for pair in (
+            (2.5, 1),
+            (2**40, 1),
+            ("2", 1),
+            np.array((2.5, 1), [("x", "f4"), ("y", "f4")]),
+        ):
+            with pytest.raises(
+                errors.ArrayDTypeError, match="takes an? int2 as 'v', with int32 as 'x'"
+            ):
+                whole(pair, agt.zeros((1,)), grid=1, block=1)
         kernel = agt.Kernel("__global__ void k(const float* a, float* x) { x[0] = a[0]; }")
         with pytest.raises(errors.OutOfBoundsError, match="null pointer"):
             kernel(None, agt.zeros((1,)), grid=1, block=1).sync()

@@ -74,6 +74,38 @@ class TestAnswers:
         assert len(seen) == 132 * calls
         assert set(seen.values()) == {1}
 
+    @pytest.mark.parametrize(("blocks", "calls"), [(1, 3), (3, 1), (3, 2)])
+    async def test_a_batch_handler_finds_the_same_in_one_call_as_in_several(
+        self, device: Device, blocks: int, calls: int
+    ) -> None:
+        """What it was given stays as it was; whole numbers keep their 64 bits; and it may refuse."""
+        kept: list[Any] = []
+
+        def answer(a: Any, b: Any, c: Any) -> Any:
+            kept.extend((a, b))
+            return [-1 if n % 2 else 2**63 for n in b.tolist()]
+
+        def refuse(a: Any, b: Any, c: Any) -> Any:
+            raise agt.errors.CallRefusedError(5)
+
+        asking = Asking(blocks, calls)
+        await asking.answered(batch_handlers={16: answer})
+        assert asking.out.tolist() == [2**64 - 1 if i % 2 else 2**63 for i in range(calls)] * blocks
+        found = zip(
+            np.concatenate(kept[::2]).tolist(), np.concatenate(kept[1::2]).tolist(), strict=True
+        )
+        assert sorted(found) == [(b, i) for b in range(blocks) for i in range(calls)]
+        assert (
+            await asking.answered(batch_handlers={16: refuse}) == blocks
+        )  # which end at the first
+        assert asking.stopped.all()
+
+    def test_a_service_has_one_handler(self, device: Device) -> None:
+        with pytest.raises(
+            errors.UsageError, match="16 has a handler and a batch handler: leave one"
+        ):
+            agt.hostcalls({16: lambda call: 1}, batch_handlers={16: lambda a, b, c: a})
+
     @pytest.mark.parametrize("packets", [1, 5, 64])
     async def test_fewer_packets_than_blocks(self, device: Device, packets: int) -> None:
         asking = Asking(12, 6)

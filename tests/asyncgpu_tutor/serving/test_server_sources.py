@@ -99,6 +99,7 @@ async def test_a_function_that_returns_its_data_is_told_to_write_it(device: Devi
         for returned, says in (
             (np.full(N, 3.0, np.float32), r"slot\[\.\.\.\] = data"),
             ([3.0] * N, "returned list"),
+            (4 * N - 4, "the rest of an earlier request"),
             (task, "returned Task"),
         ):
             with pytest.raises(UsageError, match=says):

@@ -85,9 +85,10 @@ class TestFilesByName:
         assert (await played(b"secret", (OPEN, 6, 0, 0)))[0] == [-EACCES]
 
     async def test_no_more_than_64_are_open(self, device: Device, tmp_path: Path) -> None:
-        (tmp_path / "f").touch()
-        found, _ = await played(b"f", *[(OPEN, 1, 0, 0)] * 65, folder=tmp_path)
+        (tmp_path / "f").write_text("precious")
+        found, _ = await played(b"f", *[(OPEN, 1, 0, 0)] * 64, (OPEN, 1, 1, 0), folder=tmp_path)
         assert found == [*range(64), -EMFILE]
+        assert (tmp_path / "f").read_text() == "precious"  # what is refused has done nothing
 
 
 BIG, TOP = 2**63 - 1, -1  # the latter is 2**64 - 1 for the host

@@ -82,7 +82,7 @@ def test_what_is_no_trace_is_refused(body: str, message: str) -> None:
         ("kind", "__import__", "unknown kind of span"), ("kind", ["kernel"], "unknown kind of span"),
         ("id", "3", "its id is '3', not a whole number"), ("id", True, "its id is True"),
         ("id", 1.5, "its id is 1.5"), ("id", 2**70, "not a whole number"),
-        ("start", -1.0, "it goes from -1.0 to 2.0 us"), ("start", 3.0, "it goes from 3.0 to 2.0 us"),
+        ("end", -1.0, "it goes from 1.0 to -1.0 us"), ("start", 3.0, "it goes from 3.0 to 2.0 us"),
         ("end", 1e300, "its end is 1e+300, not a number of us"), ("end", 10**400, "not a number of us"),
         ("end", None, "its end is None, not a number of us"), ("start", "now", "its start is 'now'"),
         ("name", 5, "its name is 5, not text"), ("name", "x" * 20_000, "its name has 20,000 characters"),
@@ -98,6 +98,10 @@ def test_each_wrong_field_is_named(field: str, value: object, message: str) -> N
     with pytest.raises(UsageError, match="this trace is damaged") as caught:
         read(text(span(**{field: value})))
     assert message in str(caught.value)
+
+
+def test_what_came_before_time_zero_is_kept() -> None:
+    assert [(s.start, s.end) for s in read(text(span(start=-3.0, end=-1.0)))] == [(-3.0, -1.0)]
 
 
 def test_too_large_files_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

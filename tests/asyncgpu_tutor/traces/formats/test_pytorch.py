@@ -162,3 +162,13 @@ def test_events_that_are_read_in_several_pieces_are_all_there(tmp_path: Path) ->
     path.write_text(json.dumps(events)[:-100])
     with pytest.raises(UsageError, match="not JSON"):
         Trace.load(path)
+
+
+@pytest.mark.parametrize(("words", "kind"), [("DtoD", "d2d"), ("PtoP", "peer"), ("HtoD", "h2d")])
+def test_a_copy_to_another_gpu_goes_over_a_link(words: str, kind: str, tmp_path: Path) -> None:
+    copy = event(
+        "gpu_memcpy", f"Memcpy {words} (Device -> Device)", 150, 4, 7, device=0, stream=7, bytes=64
+    )
+    trace = load(tmp_path, {"traceEvents": [copy]})
+    assert [span.kind for span in trace.device_spans] == [kind]
+    assert trace.plot().svg()

@@ -210,6 +210,20 @@ def test_two_windows_beside_each_other_add_up_to_the_whole(trace: Trace, edge: f
     assert sum(m.overlap for m in parts) == whole.overlap
 
 
+@given(any_trace(), st.lists(st.tuples(ticks, ticks).map(sorted), max_size=2), st.randoms())
+def test_where_time_begins_changes_no_measure(
+    trace: Trace, windows: list[list[float]], random: Random
+) -> None:
+    trace.about["windows"] = sorted(windows)
+    moved = trace.from_first(random.sample(trace.spans, len(trace.spans) > 0))
+    now, then = moved.metrics(), trace.metrics()
+    assert (now.makespan, now.device_active, now.overlap) == (
+        then.makespan,
+        then.device_active,
+        then.overlap,
+    )
+
+
 def test_spans_are_cut_and_what_lies_outside_is_forgotten() -> None:
     spans = [
         Span(0, "kernel", "before", 0, 2, "sim:0", 1),

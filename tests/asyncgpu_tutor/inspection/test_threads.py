@@ -35,8 +35,10 @@ def seen(source: str, n: int, x: np.ndarray = X, **shape: Any) -> agt.types.Thre
 
 def test_an_array_that_is_given_twice_is_one() -> None:
     """As for the kernel itself: it reads what it wrote there, and can race with itself."""
-    source = "__global__ void k(float* x, float* y) { x[threadIdx.x] = 5; if (y[threadIdx.x] != 5) y[999] = 0; }"
-    shift = "__global__ void k(const float* x, float* y) { int i = threadIdx.x; if (i < 31) y[i] = x[i + 1]; }"
+    head = "__global__ void k(float* x, float* y) { int i = threadIdx.x;"
+    source, shift = (
+        f"{head} {body} }}" for body in ("x[i] = 5; if (y[i] != 5) y[999] = 0;", "y[i] = x[i ^ 1];")
+    )
     x = np.arange(32, dtype=np.float32)
     handle = agt.h2d(x).sync()
     for given in ((x, x), (handle, handle), (handle.borrow(), handle.borrow())):

@@ -134,7 +134,7 @@ class TestByValue:
             np.array((2.5, 1), [("x", "f4"), ("y", "f4")]),
         ):
             with pytest.raises(
-                errors.ArrayDTypeError, match="takes an? int2 as 'v', with int32 as 'x'"
+                errors.ArrayDTypeError, match=r"takes an? int2 as 'v', with int32 as 'x'"
             ):
                 whole(pair, agt.zeros((1,)), grid=1, block=1)
         kernel = agt.Kernel("__global__ void k(const float* a, float* x) { x[0] = a[0]; }")

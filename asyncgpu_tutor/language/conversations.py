@@ -26,7 +26,6 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle
-from operator import index
 from typing import Any
 
 import numpy as np
@@ -38,7 +37,7 @@ from asyncgpu_tutor.data.language import END, word
 from asyncgpu_tutor.devices.event_loop import only_asyncio, shielded
 from asyncgpu_tutor.devices.fresh_errors import fresh
 from asyncgpu_tutor.errors import ServerBusyError, UsageError
-from asyncgpu_tutor.language.slots import Slots, check_text, slots
+from asyncgpu_tutor.language.slots import Slots, check_text, slots, whole
 from asyncgpu_tutor.run.context import ExecutionContext
 from asyncgpu_tutor.run.submission import submit
 
@@ -213,7 +212,7 @@ class Conversations:
         ------
         UsageError
             If the prompt is empty or too long, or has what the model doesn't know; if nothing is to be said;
-            with the next token: if the block ends.
+            if the seed or the heat is no such number; with the next token: if the block ends.
         ServerBusyError
             With the first token: if too many wait already.
         DeviceError
@@ -221,16 +220,19 @@ class Conversations:
         """
         if isinstance(prompt, str):
             prompt = [END, *self.model.encode(prompt)]
-        tokens, room = [index(token) for token in prompt], self.model.context - len(prompt)
+        tokens, room = (
+            [whole("a token", token) for token in prompt],
+            self.model.context - len(prompt),
+        )
         if room < 1:
             raise UsageError(
                 f"a prompt of {len(tokens)} tokens leaves no room for an answer: a text of this model has at "
                 f"most {self.model.context}"
             )
-        if most is not None and most < 1:
+        said = room if most is None else min(whole("most", most), room)
+        if said < 1:
             raise UsageError(f"an answer has at least one token, and got most={most}")
-        said = room if most is None else min(index(most), room)
-        talk = Conversation(tokens, len(tokens) - 1 + said, index(seed), heat)
+        talk = Conversation(tokens, len(tokens) - 1 + said, whole("the seed", seed), heat)
         check_text(self.model, tokens, talk.last, heat)
         return self._heard_by(talk)
 

@@ -16,8 +16,10 @@ It breaks if anybody writes to that array before the step that reads it is over.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from numbers import Real
+from operator import index
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -198,13 +200,14 @@ class Slots:
         Raises
         ------
         UsageError
-            If there is no such slot, or a token that the model doesn't have, or the prompt doesn't fit.
+            If there is no such slot, or a token that the model doesn't have, or the prompt doesn't fit, or
+            the heat or the seed is no such number.
         """
-        last = self.model.context - 1 if last is None else last
+        last = self.model.context - 1 if last is None else whole("the last place", last)
         self._check(slot)
-        check_text(self.model, prompt, last, heat)
+        check_text(self.model, prompt, last, 0 if heat is None else heat)
         bits = _AS_IT_IS if heat is None else np.float32(heat).view(np.int32)
-        bits_of_seed = np.uint32(seed & 0xFFFFFFFF).view(np.int32)
+        bits_of_seed = np.uint32(whole("the seed", seed) & 0xFFFFFFFF).view(np.int32)
         newcomers[slot, :_BEFORE_PROMPT] = 1, len(prompt), last, bits_of_seed, bits
         newcomers[slot, _BEFORE_PROMPT : _BEFORE_PROMPT + len(prompt)] = prompt
 
@@ -214,7 +217,7 @@ class Slots:
         newcomers[slot, :_BEFORE_PROMPT] = 1, 0, 0, 0, _AS_IT_IS
 
     def _check(self, slot: int) -> None:
-        if not 0 <= slot < self.count:
+        if not 0 <= whole("a slot", slot) < self.count:
             raise UsageError(f"there are slots 0 to {self.count - 1}, and got {slot}")
 
     def admit(self, newcomers: npt.NDArray[np.int32]) -> agt.DeviceOp[Any]:
@@ -232,7 +235,15 @@ class Slots:
         return agt.zip(copy, self._launch("admit", *given, grid=self.count, block=128))
 
 
-def check_text(model: LanguageModel, prompt: Sequence[int], last: int, heat: float | None) -> None:
+def whole(what: str, given: object) -> int:
+    """An integer as Python's own; `UsageError` if it is none, where `what` says of what."""
+    try:
+        return index(cast(int, given))
+    except TypeError:
+        raise UsageError(f"{what} is an integer, and got {given!r:.99}") from None
+
+
+def check_text(model: LanguageModel, prompt: Sequence[int], last: int, heat: float) -> None:
     """`UsageError` if a model can't say such a text: see `Slots.seat`."""
     most = model.context - 1
     if not 1 <= len(prompt) <= last <= most:
@@ -243,8 +254,9 @@ def check_text(model: LanguageModel, prompt: Sequence[int], last: int, heat: flo
     known = range(len(model.vocabulary))
     if (strange := next((token for token in prompt if token not in known), None)) is not None:
         raise UsageError(f"tokens are 0 to {known[-1]}, and got {strange!r:.99}")
-    if heat is not None and not 0 <= heat <= _MOST_HEAT:
-        raise UsageError(f"the heat is a number from 0 to {_MOST_HEAT}, and got {heat!r}")
+    # None would leave the heat of whoever had the seat before.
+    if not isinstance(heat, Real) or not 0 <= heat <= _MOST_HEAT:  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
+        raise UsageError(f"the heat is a number from 0 to {_MOST_HEAT}, and got {heat!r:.99}")
 
 
 def chances(model: LanguageModel, seed: int) -> npt.NDArray[np.float32]:

@@ -140,8 +140,8 @@ def test_who_is_in_no_seat_can_leave_it(sim: Device, model: LanguageModel) -> No
         made.leave(newcomers, 2)
 
 
-@pytest.mark.parametrize("heat", [-1.0, float("nan"), float("inf")])
-def test_a_heat_that_is_none_is_refused(sim: Device, model: LanguageModel, heat: float) -> None:
+@pytest.mark.parametrize("heat", [-1.0, float("nan"), float("inf"), "a"])
+def test_a_heat_that_is_none_is_refused(sim: Device, model: LanguageModel, heat: Any) -> None:
     made = slots(model, 2).sync()
     with pytest.raises(UsageError, match="heat is a number from 0"):
         made.seat(made.newcomers(), 0, [1], 3, heat=heat)
@@ -156,6 +156,8 @@ def test_a_heat_that_is_none_is_refused(sim: Device, model: LanguageModel, heat:
         (0, [1, 2], 1),
         (0, [1], CONTEXT),
         (0, [VOCABULARY], 3),
+        (0.5, [1], 3),
+        (0, [1], 2.5),
     ],
 )
 def test_a_seat_that_is_none_is_refused(

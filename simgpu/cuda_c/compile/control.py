@@ -31,6 +31,7 @@ from simgpu.errors import UninitialisedReadError
 
 # A counter goes down to 0, or a little further: by `n-- >= 0`, or to a bound of its own.
 _BELOW = -64
+_LONG = 64  # turns that lanes may take while others, on another side of a branch, wait for theirs
 
 
 def nothing(t: Team, m: Mask) -> Mask | None:
@@ -278,7 +279,7 @@ class Control:
                 if step is not None:
                     step(t, m)
                 if before is not None:
-                    m, before = _spun(t, m, spin, before, known, at, woken and turns == often), None
+                    m, before = _spun(t, m, spin, before, known, at, turns, woken), None
                 if shares and (t.apart or t.launch.more or len(t.launch.teams) > 1):
                     m = m and t.take_turns(head, m, at)
                 if m is None:
@@ -303,26 +304,28 @@ def _counts(t: Team, spin: Spin) -> list[Any]:
 
 
 def _spun(
-    t: Team, m: Mask, spin: Spin, before: list[Any], known: tuple[int, int], at: Position, again: bool
+    t: Team, m: Mask, spin: Spin, before: list[Any], known: tuple[int, int], at: Position, turns: int,
+    woken: bool,
 ) -> Mask | None:  # fmt: skip
     """Set the lanes aside for which a turn has changed nothing, or only the time."""
     changes, reads = t.launch.known
-    if reads != known[1]:
-        t.launch.naps |= spin.naps  # until time has gone by, or memory has changed
-        if spin.naps:
-            return t.park(spin.spot, m, at, m.bits)
-        # It gives up by the clock: so first those go on who are on another side of a branch.
+    timed = reads != known[1]
+    if timed and spin.naps:
+        t.launch.naps = True  # until time has gone by, or memory has changed
+        return t.park(spin.spot, m, at, m.bits)
+    if spin.looks and (timed or not turns % _LONG):
+        # It gives up by the clock, or goes on: so first those go on who are on another side of a branch.
         gone = t.waiters.bits if t.exited is None else t.waiters.bits | t.exited.bits
-        late = spin.looks and not (gone | m.bits).all()
-        return t.park(spin.spot, m, at, m.bits, turn=t.waiters.count + 1) if late else m
-    if changes != known[0]:
+        if not (gone | m.bits).all():
+            return t.park(spin.spot, m, at, m.bits, turn=t.waiters.count + 1)
+    if timed or changes != known[0]:
         return m
     now, n = _counts(t, spin), len(spin.watched)
     # Where not every turn counts, it may be that none will.
     patient = not unchanged(m, before[n:], now[n:]).any() and _still_patient(t, m, spin.patience)
     same = unchanged(m, before[:n], now[:n])
     same = in_whole_blocks(m, same) if spin.meets else same
-    if again and same.any():
+    if woken and turns == spin.often and same.any():
         t.meter.asleep(m, same)
     return t.spun(spin.spot, m, at, same, patient)
 

@@ -159,7 +159,9 @@ def _parts_at_barriers(branch: form.Branch) -> bool:
 
 def _may_spin(loop: Loop) -> bool:
     """Tell whether a loop may never end, as it counts no turns, or only how long it sleeps or looks."""
-    return loop.step.run is None or _sleeps(loop) or _only_looks(loop)
+    moved = {s.variable for s in loop.step.steps if isinstance(s, form.RegisterWrite)}
+    counts = loop.step.run is not None and (not _looks(loop.below) or moved & _asked(loop))
+    return not counts or _sleeps(loop) or _only_looks(loop)
 
 
 def _only_looks(loop: Loop) -> bool:
@@ -293,11 +295,16 @@ def _decisive(loop: Loop) -> set[Variable]:
         return form.read_by(*loop.below) | set(loop.changed)
     given = [s for s in loop.below if isinstance(s, form.RegisterWrite | form.ReferenceBind)]
     reads = {step: form.read_by(step.value) for step in given}
-    # Those of functions that are called decide as well, if one returns by them.
+    return grown(
+        _asked(loop), lambda known: {v for s in given if s.variable in known for v in reads[s]}
+    )
+
+
+def _asked(loop: Loop) -> set[Variable]:
+    """The variables by which a loop ends; those by which a function returns that it calls, too."""
     branches = [step for step in loop.below if isinstance(step, form.Branch)]
     tests = [branch.test for branch in branches if form.has([branch], form.Leave)]
-    found = form.read_by(*tests, *([] if loop.condition is None else [loop.condition]))
-    return grown(found, lambda known: {v for s in given if s.variable in known for v in reads[s]})
+    return form.read_by(*tests, *([] if loop.condition is None else [loop.condition]))
 
 
 def _patience(loop: Loop, strict: bool) -> dict[Variable, int]:

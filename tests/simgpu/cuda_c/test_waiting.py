@@ -410,6 +410,11 @@ def waited(text: str, write: str = "*(volatile int*)f = 5;") -> tuple[list[int],
         ("last(f); o[i] = 2 * block_sum(i) + block_sum(1);", [16] * 4),
         # A side that is not taken does not wait.
         ("o[i] = (last(f) > 0 || last(f + 99)) + (i > 9 && last(f + 99)) + (i > 9 ? last(f + 99) : 4);", [5] * 4),
+        # Who counts or computes between two looks lets those on the other side of a branch go on, too.
+        ("SPIN int w = 0; while (true) { w = s++; if (*v) break; } o[i] = *v + (s > 999) + (w != s - 1);", [5] * 4),
+        ("SPIN while (!atomicAdd(f, 0)) s = s * 5 + 3; o[i] = *v;", [5] * 4),
+        ("SPIN for (; *v == 0; s += 3); o[i] = *v;", [5] * 4),
+        ("SPIN for (int k = 0;; k++) { s += k; if (*v != 0) break; } o[i] = *v;", [5] * 4),
     ],
 )  # fmt: skip
 def test_calls_that_wait_in_larger_expressions(

@@ -70,10 +70,6 @@ class _Noted(Tally):
         self.notes.append((self._chains, point, warps, more))
 
 
-def _unseen(*_: object) -> None:
-    """Watch, and see nothing: turns that could be computed at once then go one by one."""
-
-
 def block_timeline(
     spec: DeviceSpec, source: str, name: str, shape: tuple[LaunchDim, LaunchDim], args: Sequence[Any],
     shared_mem: int = 0, contract: bool = False,
@@ -85,7 +81,8 @@ def block_timeline(
             f"threads of '{name}' wait for what others write, or for a phase of a barrier: when that is, the "
             "model of time doesn't say"
         )
-    limits = InterpreterLimits(watcher=_unseen, meter=_Noted)
+    # With a watcher, turns that could be computed at once go one by one.
+    limits = InterpreterLimits(watcher=lambda t, m, at, size, site: None, meter=_Noted)
     run = program.begin(name, *shape, args, dynamic_shared=shared_mem, limits=limits)
     tally = run.tally
     assert isinstance(tally, _Noted)

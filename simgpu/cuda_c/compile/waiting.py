@@ -295,9 +295,8 @@ def _decisive(loop: Loop) -> set[Variable]:
         return form.read_by(*loop.below) | set(loop.changed)
     given = [s for s in loop.below if isinstance(s, form.RegisterWrite | form.ReferenceBind)]
     reads = {step: form.read_by(step.value) for step in given}
-    return grown(
-        _asked(loop), lambda known: {v for s in given if s.variable in known for v in reads[s]}
-    )
+    asked = _asked(loop)
+    return grown(asked, lambda known: {v for s in given if s.variable in known for v in reads[s]})
 
 
 def _asked(loop: Loop) -> set[Variable]:

@@ -39,9 +39,10 @@ class Counts:
     registers. What does not change in a loop is computed in front of it, and not counted. A value that has
     been loaded is not loaded again, and not counted again, before something is stored or assigned.
 
-    Exact are all numbers but those marked *sampled*. These are measured on up to 8 warps of each
-    batch of blocks, evenly spread, on the first 16 executions of each access in the source, 16 from
-    each power of 4 on, and each 13th one, and scaled, for each access, by its exact number of requests.
+    Exact are all numbers but those marked *sampled*. These are measured on the first 16 executions of each
+    access in the source, 16 from each power of 4 on, and each 13th one, and scaled, for each access, by its
+    exact number of requests. Of each execution, up to 8 warps are looked at that have all lanes, evenly
+    spread, and 8 that have not, and each kind is scaled by its number.
     """
 
     # Of the launch. The last warp of a block may have fewer than 32 threads.

@@ -69,10 +69,13 @@ class ThreadLayout:
 class Mask:
     """A set of lanes, never empty; "no lanes" is None.
 
-    `pending` is how often its warps have passed each point since they were last credited (`cost.tally`).
+    `pending` is how often its warps have passed each point since they were last credited, and `sample` which
+    of them are looked at (both `cost.tally`).
     """
 
-    __slots__ = ("_index", "_warps", "bits", "charged", "full", "layout", "n", "n_warps", "pending")
+    __slots__ = (
+        "_index", "_warps", "bits", "charged", "full", "layout", "n", "n_warps", "pending", "sample",
+    )  # fmt: skip
 
     def __init__(self, layout: ThreadLayout, bits: Bits, n: int) -> None:
         self.layout = layout
@@ -84,6 +87,7 @@ class Mask:
         self.n_warps = layout.warps if self.full else int(np.count_nonzero(self.warps))
         self.charged = False
         self.pending: dict[int, int] = {}
+        self.sample: Any = None
 
     @property
     def index(self) -> Int64s:

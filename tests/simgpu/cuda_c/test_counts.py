@@ -178,6 +178,12 @@ FOUND: list[tuple[str, dict[str, int]]] = [
             ("i + 1024 * (j & 1)", 4),
         ]
     ),
+    # A last warp with few lanes counts as one of all.
+    ("if (i < 1001) o[i] = x[i];", {"load_sectors": 126, "store_sectors": 126, "store_lines": 32}),
+    ("if (threadIdx.x % 64 < 40) o[i] = x[i];", {"load_sectors": 16 * (4 + 1), "load_lines": 32}),
+    # Whoever comes is looked at, be it one warp.
+    (SHARED.format("float", "0") + "if (i / 32 == 21) x[i + N] = s[2 * t % 256];".replace("N", str(N)),
+        {"shared_passes": 64 + 2, "shared_wavefronts": 64 + 2, "bank_conflicts": 1}),
 ]  # fmt: skip
 
 

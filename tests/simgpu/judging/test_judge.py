@@ -71,7 +71,8 @@ def test_the_command_says_what_was_measured_and_judges_the_same_again(
     assert found["verdict"] == "accepted"
     assert found["speedup"] == found["baseline"]["us"] / found["measured"]["us"] > 5
     assert f"{found['speedup']:.2f} times as fast as the baseline" in found["sentence"]
-    assert found["measured"]["bytes_needed"] == 3 * 4000
+    # A last warp with few lanes does not make it seem to move less than it needs.
+    assert found["measured"]["bytes_needed"] == found["measured"]["bytes_moved"] == 3 * 4000
     again = run_judge(*how, "--baseline", slow, "--seed", found["seed"], code=0)
     assert again == found
     other = run_judge(*how, code=0)

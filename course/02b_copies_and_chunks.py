@@ -525,7 +525,7 @@ assert max(s.end for s in calls) - min(s.start for s in calls) > max(eight.metri
 # - Return the results as NumPy arrays, in the order of the chunks.
 # - Python shouldn't wait before everything is on its way. You can pass on the handle of the table at once, but make sure that no stream reads the table too early.
 #
-# In the check, five chunks of 2.5 MB on three streams take 769 µs as it stands, and 381 are possible. It's the order of the work that's checked, not the time. The check also runs your code on a device that picks the unluckiest order it's allowed to.
+# In the check, five chunks of 2.5 MB on three streams take 767 µs as it stands, and 381 are possible. It's the order of the work that's checked, not the time. The check also runs your code on a device that picks the unluckiest order it's allowed to.
 
 # %% id=02b-chunked-overlap starter
 def pipeline(prepare, process, chunks, streams):

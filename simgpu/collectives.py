@@ -164,7 +164,9 @@ class Communicator:
                 target.spoiled = None
         numbers = [self.devices[rank].ordinal for rank in meeting.ranks]
         size = len(self.devices) if first.what == "all_gather" else 1
-        targets = [_next(n, call, len(numbers)) for n, call in enumerate(calls)]
+        targets = [n if call.to is None else call.to for n, call in enumerate(calls)]
+        if first.what != "exchange":
+            targets = [(n + 1) % len(numbers) for n in range(len(calls))]
         pairs = [(number, numbers[to]) for number, to in zip(numbers, targets, strict=True)]
         if first.what in _PAIRS:
             sender = 0 if first.what == "send" else 1
@@ -214,12 +216,6 @@ class _Waiting(Paused):
         communicator.waiting[self.rank] = meeting.calls[self.rank]
         sms = communicator.machine.wiring.inside.sms / communicator.devices[self.rank].spec.sms
         return ResourceDemand(math.inf, min(1.0, sms), _IDLE, urgent=True, paused=self)
-
-
-def _next(place: int, call: Collective, ranks: int) -> int:
-    if call.what == "exchange":
-        return place if call.to is None else call.to
-    return (place + 1) % ranks
 
 
 def _given(call: Collective) -> np.ndarray[Any, Any]:

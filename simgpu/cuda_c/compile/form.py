@@ -212,6 +212,7 @@ class Fence(Instruction):
 
     all_threads: bool = True
     scope: Literal["block", "device", "system"] = "block"  # who sees what was written before
+    acquired: bool = False  # it is a part of the read in front of it
 
 
 class Sleep(Instruction):

@@ -47,7 +47,8 @@ def unrolled_turns(
     below = [*form.instructions_below(loop.body)]
     inside = [step.variable for step in below if isinstance(step, form.RegisterWrite)]
     holds = _TESTS.get(test.op)
-    limit, by = (_whole(known(node)) for node in (test.parts[1], amount))
+    values = (known(node) for node in (test.parts[1], amount))
+    limit, by = (int(v) if v is not None and v == int(v) else None for v in values)
     if not counter is loop.counter is counted.variable or counter in inside or op not in _STEPS:
         return None
     if holds is None or limit is None or by is None:
@@ -86,10 +87,6 @@ def _own(cell: form.IRValue) -> list[Variable]:
     return [
         n.variable for n in form.nodes_of(cell) if isinstance(n, form.Address) and n.variable.thread
     ]
-
-
-def _whole(value: float | None) -> int | None:
-    return int(value) if value is not None and value == int(value) else None
 
 
 def partly_unrolled(loop: form.Loop, known: Callable[[form.IRValue], bool], nested: bool) -> bool:

@@ -24,7 +24,10 @@ TRIP = 300.0  # from a load of global memory to its value, about (`DeviceSpec.lo
 # What no cache of an SM answers (`tools/fidelity/contention.py`, H200, 2026-11-28):
 ATOMIC = 450.0  # if its result is needed; 396 in the near half of the chip, 515 in the far one
 VOLATILE = 310.0  # a read
-FENCE = 600.0  # 560 to 760 behind loads, stores or atomics that are under way, 282 behind none
+# Of the device, 560 to 760 behind loads, stores or atomics under way, 282 behind none. Of the system,
+# 1,164 to 1,321 whatever is under way on the device (`tools/fidelity/fences.py`, H200, 2026-11-30).
+FENCE_CLOCKS = {"block": 0.0, "device": 600.0, "system": 1200.0}
+ACQUIRED = 50.0  # of a read that acquires, what makes it longer than another
 EXCHANGE = 25.5  # with other lanes of the warp
 # Besides the instruction: from a condition to what depends on it, and from turn to turn.
 BRANCH = 7.0

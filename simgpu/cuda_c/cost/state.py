@@ -87,7 +87,7 @@ class DependentLoads:
 class State:
     """The position of the walk, and its findings so far."""
 
-    def __init__(self, points: int, sites: int, indexed: set[Variable]) -> None:
+    def __init__(self, points: int, sites: int, indexed: set[Variable], asks: bool) -> None:
         self.charges = [Charge() for _ in range(points)]
         self.sites = [SiteCost() for _ in range(sites)]
         self.charge = Charge()  # of the piece at hand; this one is for steps outside of all pieces
@@ -103,7 +103,7 @@ class State:
         self.serial = False  # something in this loop keeps its turns apart
         self.loaded = 0  # words that a turn of this loop loads from global memory
         self.wraps = False  # the address of a load in this loop is made of unsigned numbers
-        self.asks = False  # whether it asks the host: that trip was measured as a whole
+        self.asks = asks  # the host: that trip was measured as a whole, with its fences and looks
         self.meets = 0.0  # clocks that lanes take to exchange something
         # Loads whose values the next turn is the first to use; and the pieces that they are in, each with the
         # number of pieces before.

@@ -431,14 +431,11 @@ class Tally:
     def counts(self, facts: dict[str, int], needed: tuple[int, int], by_line: bool) -> Counts:
         """All of it, added up; with `by_line`, also for each line of the source."""
         of, warps, lanes = self._fields, np.array(self.warps), np.array(self.lanes)
-        each, total = {"divergent_branches": np.array(self.divergent)}, defaultdict[str, int](int)
-        for name, part in OF_WARPS.items():
-            each[name] = np.rint(warps * of[part])
-        for name, part in OF_LANES.items():
-            each[name] = lanes * of[part]
-        for name, column in each.items():
-            total[name] = int(column.sum())
-        at, lines = of["line"].astype(np.int64), defaultdict[int, dict[str, int]](dict)
+        each = {"divergent_branches": np.array(self.divergent)}
+        each |= {name: np.rint(warps * of[part]) for name, part in OF_WARPS.items()}
+        each |= {name: lanes * of[part] for name, part in OF_LANES.items()}
+        total = Counter({name: int(column.sum()) for name, column in each.items()})
+        at, lines = of["line"].astype(np.int64), defaultdict[int, Counter[str]](Counter)
         for name in _BY_LINE if by_line else ():
             sums = np.bincount(at, each[name])
             for line in np.flatnonzero(sums).tolist():
@@ -465,8 +462,7 @@ class Tally:
             total["shared_wavefronts"] += scaled(shared, tally.shared_wavefronts, looked_at)
             found = requests, sectors, shared, conflicts
             for name, count in zip(_OF_SITES, found, strict=True) if by_line else ():
-                row = lines[site.at.line]
-                row[name] = row.get(name, 0) + count
+                lines[site.at.line][name] += count
         warps = max(1, facts["warps"])
         return Counts(
             **total,

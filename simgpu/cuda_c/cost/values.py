@@ -45,9 +45,8 @@ def _read(s: State, node: form.Read) -> CostFacts:
 
 
 def _coordinate(s: State, node: form.Coordinate) -> CostFacts:
-    if node.name == "warpSize":
-        return CostFacts(depth=KNOWN)
-    return CostFacts(depth=0, key=(node.name, node.axis))
+    known = node.name == "warpSize"
+    return CostFacts(depth=KNOWN) if known else CostFacts(depth=0, key=(node.name, node.axis))
 
 
 def _address(s: State, node: form.Address) -> CostFacts:

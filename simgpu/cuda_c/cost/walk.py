@@ -47,11 +47,11 @@ _TEMPORARIES = 8  # registers that a kernel needs besides its variables
 _MOST_REGISTERS = 255  # of a thread: CUDA C++ Programming Guide, technical specifications
 
 
-def walk(kernel: form.Form) -> Costs:
-    """Charge the pieces and accesses of a kernel."""
-    s = _walked(kernel, set())
+def walk(kernel: form.Form, asks: bool = False) -> Costs:
+    """Charge the pieces and accesses of a kernel, or of one that `asks` the host."""
+    s = _walked(kernel, set(), asks)
     if s.indexed:  # as is known only now
-        s = _walked(kernel, s.indexed)
+        s = _walked(kernel, s.indexed, asks)
     s.loads.finish()
     for charge in s.charges:
         charge.latency += charge.slack + path.SHARED * charge.near / charge.room
@@ -60,11 +60,10 @@ def walk(kernel: form.Form) -> Costs:
     return Costs(s.charges, s.sites, min(_TEMPORARIES + s.most_words, _MOST_REGISTERS))
 
 
-def _walked(kernel: form.Form, indexed: set[Variable]) -> State:
-    s = State(kernel.points, len(kernel.sites), indexed)
+def _walked(kernel: form.Form, indexed: set[Variable], asks: bool) -> State:
+    s = State(kernel.points, len(kernel.sites), indexed, asks)
     every = [*form.instructions_below(kernel.steps)]
     s.assigned = {step.variable for step in every if isinstance(step, form.RegisterWrite)}
-    s.asks = any(isinstance(step, form.Fence) and step.scope == "system" for step in every)
     _steps(s, kernel.steps)
     return s
 
@@ -211,8 +210,8 @@ def _access(s: State, step: form.AccessOp) -> None:
 
 def _fence(s: State, step: form.Fence) -> None:
     s.at_hand = set()
-    if step.scope != "block" and not s.asks:
-        s.charge.slack += path.FENCE
+    if not s.asks:
+        s.charge.slack += path.ACQUIRED if step.acquired else path.FENCE_CLOCKS[step.scope]
     if step.all_threads:
         s.serial = True
         _wait(s)
@@ -392,7 +391,9 @@ def _loop(s: State, loop: form.Loop) -> None:
     before = {variable: s.depths.get(variable, 0) for variable in changed}
     s.depths |= changed
     s.around = inner
-    handed, s.path.changed = s.path.changed, _handed_over(loop)
+    # A turn makes and the next one needs what changes, except counters, which are ready early.
+    counted = {step.variable for step in loop.step.steps if isinstance(step, form.RegisterWrite)}
+    handed, s.path.changed = s.path.changed, frozenset(loop.changed) - counted
     serial, s.serial = s.serial, False
     most_words, s.most_words = s.most_words, s.words
     loaded, s.loaded = s.loaded, 0
@@ -508,11 +509,6 @@ def _side_by_side(s: State, body: Sequence[Charge], turns: int, inner: bool) -> 
         charge.overlap *= max(1, min(turns, int(max(room, window))))
 
 
-def _leave(s: State, step: form.Leave) -> None:
-    if step.piece is not None:
-        _piece(s, step.piece)
-
-
 def _interleave(s: State, body: Sequence[Charge], turns: int, outside: int) -> None:
     """Have a compiler mix so many turns of a loop, or as many as there are registers for.
 
@@ -538,12 +534,6 @@ def _at_once(s: State, loop: form.Loop, body: Sequence[Charge]) -> int:
     if signed and size <= (SHORT if any(charge.rounds for charge in body) else SHORTEST):
         return MOST_UNROLLED
     return PARTLY if size <= LONG else 2 if size <= 2 * LONG else 1
-
-
-def _handed_over(loop: form.Loop) -> frozenset[Variable]:
-    """The variables that a turn makes and the next one needs, except counters, which are ready early."""
-    counted = {step.variable for step in loop.step.steps if isinstance(step, form.RegisterWrite)}
-    return frozenset(loop.changed) - counted
 
 
 def _is_known(s: State, node: form.IRValue) -> bool:
@@ -587,5 +577,5 @@ _EFFECTS: Mapping[type[form.Instruction], Callable[[State, Any], None]] = {
     form.Choice: _choice,
     form.Selection: _selection,
     form.Loop: _loop,
-    form.Leave: _leave,
+    form.Leave: lambda s, step: None if step.piece is None else _piece(s, step.piece),
 }

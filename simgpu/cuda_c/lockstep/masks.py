@@ -69,8 +69,7 @@ class ThreadLayout:
 class Mask:
     """A set of lanes, never empty; "no lanes" is None.
 
-    `pending` is how often its warps have passed each point since they were last credited, and `sample` which
-    of them are looked at (both `cost.tally`).
+    `pending` is how often its warps have passed each point since they were last credited (`cost.tally`).
     """
 
     __slots__ = (
@@ -87,7 +86,7 @@ class Mask:
         self.n_warps = layout.warps if self.full else int(np.count_nonzero(self.warps))
         self.charged = False
         self.pending: dict[int, int] = {}
-        self.sample: Any = None
+        self.sample: Any = None  # which of its warps are looked at (`cost.tally`)
 
     @property
     def index(self) -> Int64s:

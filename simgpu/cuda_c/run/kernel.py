@@ -119,7 +119,8 @@ class CompiledKernel:
         limits = limits or InterpreterLimits()
         self.check_fit(grid, block, limits.resident_blocks)
         blocks = grid[0] * grid[1] * grid[2]
-        tally = (limits.meter or Tally)(self.costs, self.code.sites)
+        asks = any(isinstance(given, GlobalMemory) and given.mapped for given in args)
+        tally = (limits.meter or Tally)((asks and self.costs.asking) or self.costs, self.code.sites)
         regions: dict[int, GlobalRegion] = {}
 
         def other(number: int) -> tuple[GlobalRegion, GlobalMemory] | None:

@@ -21,7 +21,7 @@ from simgpu.cuda_c.compile.constants import evaluated
 from simgpu.cuda_c.compile.context import Context, File, Numbers
 from simgpu.cuda_c.compile.conversions import convert
 from simgpu.cuda_c.compile.cuts import NeedsCuts
-from simgpu.cuda_c.compile.form import BasicBlock, Form, Instruction, instructions_below
+from simgpu.cuda_c.compile.form import BasicBlock, Fence, Form, Instruction, instructions_below
 from simgpu.cuda_c.compile.function_addresses import take_addresses
 from simgpu.cuda_c.compile.kernels import finish, lower, needs_cuts
 from simgpu.cuda_c.compile.printed import printed
@@ -337,7 +337,12 @@ class Program:
             added.get(p.name, "") if p.dtype is not None and p.dtype.kind in "iu" else ""
             for p in signature.parameters
         ]
-        kernel = CompiledKernel(signature, self._file.source, code, walk(form), variables, adds)
+        costs = walk(form)
+        if any(
+            isinstance(s, Fence) and s.scope == "system" for s in instructions_below(form.steps)
+        ):
+            costs.asking = walk(form, asks=True)
+        kernel = CompiledKernel(signature, self._file.source, code, costs, variables, adds)
         if function.bounds is not None:
             bound = cast("ast.Expression", function.bounds.value)
             kernel.most_threads = type_names.integer_constant(c, bound, "a number of threads")

@@ -7,6 +7,7 @@ import pytest
 
 from simgpu import errors
 from simgpu.cuda_c import InterpreterLimits
+from simgpu.cuda_c.cost.path import ATOMIC, FENCE_CLOCKS, VOLATILE
 
 from .support import launch
 
@@ -35,6 +36,21 @@ def test_a_fence_goes_with_a_flag_of_its_thread_or_is_seq_cst(orders: str, meet:
     assert all(got) == (orders in RIGHT)
     with nullcontext() if all(got) else pytest.raises(errors.RaceError):
         launch(source, "k", 3, 32, x * 0, count * 0, out)
+
+
+@pytest.mark.parametrize("text", ["", "o[i] = a.fetch_add(1, RELAXED);", "o[i] = v[1] + v[2];"])
+def test_what_is_in_a_kernel_with_a_fence_of_the_system_costs_what_it_costs(text: str) -> None:
+    head = """#include <cuda/atomic>
+        __global__ void k(int* o, volatile int* v) {
+            int i = threadIdx.x; cuda::atomic_ref<int> a(*(int*)v); """
+    text = head + text.replace("RELAXED", "cuda::memory_order_relaxed")
+    fences = "", "__threadfence_block();", "__threadfence();", "__threadfence_system();"
+    none, *took = (
+        launch(f"{text} {fence} }}", "k", 1, 32, *np.zeros((2, 32), np.int32)).counts.chain_latency
+        for fence in fences
+    )
+    assert [latency - none for latency in took] == pytest.approx([*FENCE_CLOCKS.values()], abs=5)
+    assert none >= (ATOMIC if "add" in text else VOLATILE if "v[" in text else 0)
 
 
 def test_members_of_both_classes_count_all_threads() -> None:

@@ -174,7 +174,8 @@ def _fence(c: Context, node: CallExpr, used: bool) -> Expr:
 
     scope, ways = 1 if node.name.endswith("_block") else 2, _ways(node)
     wide = "system" if node.name.endswith("_system") else "device"
-    c.steps.append(Fence(scope=wide if scope == 2 else "block"))
+    far, read = scope == 2, "acquired" in node.name
+    c.steps.append(Fence(scope=wide if far else "block", acquired=far and read))
 
     def evaluate(t: Team, m: Mask) -> None:
         for acquires, releases in ways:
@@ -223,6 +224,6 @@ SYNC_FUNCTIONS: dict[str, BuiltinHandler] = {
     "__threadfence_block": fenced(_fence),
 }
 # What the header cuda/atomic makes its fences of, by order and scope.
-for _order in ("acquire", "release", "acq_rel", "seq_cst"):
+for _order in ("acquire", "acquired", "release", "acq_rel", "seq_cst"):
     for _scope, _does in (("block", _fence), ("device", _fence), ("system", _system_fence)):
         SYNC_FUNCTIONS[f"__fence_{_order}_{_scope}"] = fenced(_does)

@@ -20,13 +20,15 @@ __device__ inline void atomic_thread_fence(memory_order order, thread_scope scop
     if (order == memory_order_release) { CUDA_FENCE(release) }
     else if (order == memory_order_acq_rel) { CUDA_FENCE(acq_rel) }
     else if (order == memory_order_seq_cst) { CUDA_FENCE(seq_cst) } else { CUDA_FENCE(acquire) } }
-// The fence in front of a write that releases, and the one behind a read that acquires.
+// The fence in front of a write that releases, and what makes a read acquire. For seq_cst these are fence.sc and
+// then st.relaxed, ld.acquire or atom.acquire (PTX Writer's Guide to Interoperability, "Atomics ABI").
 template <thread_scope S> __device__ inline void _releasing(memory_order order) {
     if (order == memory_order_release || order == memory_order_acq_rel || order == memory_order_seq_cst)
         atomic_thread_fence(order == memory_order_acq_rel ? memory_order_release : order, S); }
 template <thread_scope S> __device__ inline void _acquiring(memory_order order) {
-    if (order != memory_order_relaxed && order != memory_order_release)
-        atomic_thread_fence(order == memory_order_acq_rel ? memory_order_acquire : order, S); }
+    const thread_scope scope = S;
+    if (S != thread_scope_thread && order != memory_order_relaxed && order != memory_order_release) {
+        CUDA_FENCE(acquired) } }
 
 #define CUDA_ATOMIC_FETCH(name, function, T, becomes) \
     __device__ T name(T by, memory_order order = memory_order_seq_cst) const { \
@@ -48,8 +50,7 @@ template <thread_scope S> __device__ inline void _acquiring(memory_order order) 
         return value; } \
     __device__ void store(T value, memory_order order = memory_order_seq_cst) const { \
         _releasing<S>(order); \
-        if constexpr (S == thread_scope_thread) { *_at() = value; } else { *(volatile T*)_at() = value; } \
-        if (order == memory_order_seq_cst) _acquiring<S>(order); } \
+        if constexpr (S == thread_scope_thread) { *_at() = value; } else { *(volatile T*)_at() = value; } } \
     __device__ bool compare_exchange_strong(T& expected, T value, memory_order order = memory_order_seq_cst) const { \
         return compare_exchange_strong(expected, value, order, order); } \
     __device__ bool compare_exchange_strong(T& expected, T value, memory_order order, memory_order failed) const { \

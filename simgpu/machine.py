@@ -103,7 +103,8 @@ class Machine:
         self.seen = Clock()  # the work that the host knows to be complete
         self._done = Clock()  # the work that is complete, known or not
         self.engine = Engine()
-        self._pinned: dict[int, weakref.ref[HostBytes]] = {}
+        # The bytes of each, and how many were asked for.
+        self._pinned: dict[int, tuple[weakref.ref[HostBytes], int]] = {}
         # For each array that a kernel can see, by the `id` of its room: see `GlobalMemory.looked`.
         self.looks = weakref.WeakValueDictionary[int, deque[tuple[int, int]]]()
         self.calls = 0  # of the host, to any of its devices
@@ -158,7 +159,8 @@ class Machine:
         room: HostBytes = np.empty(max(-(-nbytes // 16), 1) * 16, np.uint8)
         key = id(room)
         known = self._pinned
-        known[key] = weakref.ref(room, partial(known.pop, key))  # no bytecode for Ctrl-C to end
+        # No bytecode for Ctrl-C to end.
+        known[key] = weakref.ref(room, partial(known.pop, key)), nbytes
         array = room[:nbytes].view(dtype).reshape(lengths).view(Pinned)
         array.look = self.look
         return array
@@ -174,13 +176,12 @@ class Machine:
     def room_of(self, array: HostBytes) -> HostBytes:
         """The bytes of a whole pinned array, and its padding."""
         found = self._pinned_room(array)
-        if found is not None and array.nbytes > found.nbytes - 16:
-            start, begins = (x.__array_interface__["data"][0] for x in (array, found))
-            if start == begins:
-                return found
+        asked = None if found is None else self._pinned[id(found)][1]
+        if found is not None and array.nbytes == asked and array.flags.c_contiguous:
+            return found
         raise UsageError(
             f"a kernel sees a pinned array in place, as a whole: {self.pinned_by}(shape, dtype) makes one, "
-            f"and this one, of shape {array.shape}, is a part of another or not pinned"
+            f"and this one, of shape {array.shape}, is a part of another, not C-contiguous or not pinned"
         )
 
     def is_pinned(self, array: HostBytes) -> bool:
@@ -190,7 +191,7 @@ class Machine:
     def _pinned_room(self, array: Any) -> HostBytes | None:
         while array is not None:
             known = self._pinned.get(id(array))
-            if known is not None and known() is array:
+            if known is not None and known[0]() is array:
                 return cast(HostBytes, array)
             array = getattr(array, "base", None)
         return None

@@ -39,7 +39,7 @@ def mapped(host: npt.NDArray[Any], name: str = "mapped") -> DeviceArray:
     Raises
     ------
     UsageError
-        If it is not pinned, or only a part of an array that is.
+        If it is not pinned, or only a part of an array that is; if it is not C-contiguous, or read-only.
 
     Notes
     -----
@@ -57,6 +57,12 @@ def mapped(host: npt.NDArray[Any], name: str = "mapped") -> DeviceArray:
     if not isinstance(host, np.ndarray):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
         raise UsageError(
             f"agt.mapped takes a pinned NumPy array, and got {type(host).__name__}: agt.pin(x) makes one"
+        )
+    if not host.flags.c_contiguous or not host.flags.writeable:
+        raise UsageError(
+            "a kernel reads and writes a mapped array in C order, and this one, of shape "
+            f"{host.shape}, is {'read-only' if host.flags.c_contiguous else 'not C-contiguous'}: map an "
+            "array as agt.pin(x) makes it"
         )
     device = current_device()
     memory = device.map_host(host, name)

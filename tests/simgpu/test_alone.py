@@ -215,6 +215,15 @@ def test_a_host_array_that_a_kernel_sees_is_left_alone_until_it_is_done() -> Non
             gpu.synchronize()
 
 
+def test_a_kernel_sees_a_whole_array_in_its_order() -> None:
+    gpu = simgpu.Device()
+    whole = gpu.pinned((3, 2), np.int8)
+    for part in (whole[:2], whole.T, np.zeros(6)):
+        with pytest.raises(errors.UsageError, match="a pinned array in place, as a whole"):
+            gpu.map_host(part, "x")
+    assert gpu.map_host(whole, "x").nbytes == 6
+
+
 def test_the_current_device_is_where_arrays_are_made() -> None:
     before = simgpu.device_in_use()
     try:

@@ -64,9 +64,19 @@ class TestMapped:
         assert out.tolist() == [4.0] * 64
 
     def test_only_a_whole_pinned_array(self, device: Device) -> None:
-        for host in (np.zeros(64), agt.pinned(128)[:64], [1.0] * 64):
+        parts = agt.pinned(128)[:64], agt.pinned(20, np.int8)[:18]
+        for host in (np.zeros(64), *parts, [1.0] * 64):
             with pytest.raises(errors.UsageError, match=r"agt\.pin"):
                 agt.mapped(host)  # type: ignore[arg-type]
+
+    def test_only_what_a_kernel_may_use_as_the_host_does(self, device: Device) -> None:
+        fixed = agt.pinned(4)
+        fixed.flags.writeable = False
+        for host, what in ((agt.pinned((2, 3)).T, "is not C-contiguous"), (fixed, "is read-only")):
+            with pytest.raises(errors.UsageError, match=what):
+                agt.mapped(host)
+        assert agt.mapped(agt.pinned(0)).shape == (0,)
+        assert agt.mapped(agt.pinned(4).view(np.int32)).dtype == np.int32
 
 
 async def answer(mail: np.ndarray[Any, Any], rounds: int) -> list[int]:

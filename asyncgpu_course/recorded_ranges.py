@@ -79,15 +79,17 @@ def _task() -> object:
 def watched(log: RangeLog | None = None) -> Generator[agt.Trace]:
     """Record what happens in the block, NVTX ranges included, as spans of kind ``"range"``.
 
-    The trace is empty inside of the block. Ranges are kept in the `log`, and no profiler is told of them.
+    The trace is empty inside of the block. Ranges are kept in the `log`, and no profiler is told of them. A
+    log may serve several blocks: the trace of each has the ranges that began and ended there.
     """
     found = RangeLog() if log is None else log
-    origin, device = _now(), agt.current_device().name
+    origin, device, earlier = _now(), agt.current_device().name, len(found.closed)
     with agt.record() as trace, agt.ranges.into(found):
         yield trace
     last = max((span.id for span in trace), default=0)
     # Longer ones come first, so that those which begin together are nested as they were opened.
-    ranges = sorted(found.closed, key=lambda r: (r.start, -r.end))
+    own = (one for one in found.closed[earlier:] if one.start >= origin)
+    ranges = sorted(own, key=lambda r: (r.start, -r.end))
     for number, one in enumerate(ranges, last + 1):
         times = one.start - origin, one.end - origin
         trace.spans.append(agt.types.Span(number, "range", one.name, *times, device))

@@ -53,7 +53,7 @@ def not_for_ever() -> Generator[None]:
         yield
         return
     before = signal.signal(signal.SIGALRM, look)
-    signal.setitimer(signal.ITIMER_REAL, TICK, TICK)
+    left, again = signal.setitimer(signal.ITIMER_REAL, TICK, TICK)
     try:
         try:
             yield
@@ -68,3 +68,6 @@ def not_for_ever() -> Generator[None]:
         raise Rejected(cause) from None
     finally:
         signal.signal(signal.SIGALRM, before)
+        if left:  # somebody's timer was on: it goes on, or off now if it's due
+            left -= time.monotonic() - start
+            signal.setitimer(signal.ITIMER_REAL, max(left, 1e-6), again)

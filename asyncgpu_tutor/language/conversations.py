@@ -147,6 +147,7 @@ class Conversations:
     async def __aenter__(self) -> Conversations:
         only_asyncio("a server of conversations")
         self._loop = asyncio.get_running_loop()
+        self._called = asyncio.Event()  # the one before may belong to another loop
         self._stream = agt.create_stream()
         made = await slots(self.model, self.slots)
         self._made = made

@@ -1,6 +1,7 @@
 """Limits of time and memory for what strangers wrote: clear errors, and no machine that stands still."""
 
 import signal
+import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,10 +29,11 @@ def within_limits(file: Path, seconds: float, megabytes: int) -> Generator[None]
     rings = hasattr(signal, "setitimer")
     before = signal.signal(signal.SIGALRM, ring) if rings else None
     reserve, undo = bytearray(1 << 20), limit_this_process(megabytes)
+    start, left, again = time.monotonic(), 0.0, 0.0
     try:
         if rings:
             # And again, since what is raised in a __del__ or in a callback of the garbage collector is lost.
-            signal.setitimer(signal.ITIMER_REAL, seconds, 0.5)
+            left, again = signal.setitimer(signal.ITIMER_REAL, seconds, 0.5)
         yield
     except _OutOfTime:
         text = f"{file.name}: not finished within {seconds:g} s (--seconds gives it more)"
@@ -44,6 +46,9 @@ def within_limits(file: Path, seconds: float, megabytes: int) -> Generator[None]
         if rings:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before or signal.SIG_DFL)  # None: it was none of Python's
+            if left:  # somebody's timer was on: it goes on, or off now if it's due
+                left -= time.monotonic() - start
+                signal.setitimer(signal.ITIMER_REAL, max(left, 1e-6), again)
         undo()
 
 

@@ -47,6 +47,21 @@ def test_pushed_ranges_of_two_tasks_are_mixed_up_and_numbered_ones_are_not(sim: 
         assert log.open == []
 
 
+def test_a_trace_has_only_the_ranges_of_its_own_block(sim: Device) -> None:
+    log = RangeLog()
+    for name in ("first", "second"):
+        with watched(log) as trace, ranges.span(name):
+            agt.work(10, "task")
+        assert [span.name for span in trace if span.kind == "range"] == [name]
+    with watched(log):
+        left = ranges.start("left open")
+    agt.work(10, "between")
+    with watched(log) as trace:
+        ranges.end(left)
+    assert [span.name for span in trace if span.kind == "range"] == []
+    assert len(log.closed) == 3
+
+
 def test_what_is_left_open_is_named(sim: Device) -> None:
     log = RangeLog()
     with ranges.into(log):

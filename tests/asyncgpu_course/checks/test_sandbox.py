@@ -240,6 +240,20 @@ def test_a_wait_for_what_never_comes_is_interrupted(monkeypatch: pytest.MonkeyPa
     assert after == (signal.SIG_IGN, (0, 0))  # as it was before
 
 
+def test_a_timer_that_was_on_goes_on_after_a_check() -> None:
+    before = signal.signal(signal.SIGALRM, signal.SIG_IGN)
+    signal.setitimer(signal.ITIMER_REAL, 500, 3)
+    try:
+        with patience.not_for_ever():
+            pass
+        left, again = signal.getitimer(signal.ITIMER_REAL)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert again == 3
+    assert 0 < left <= 500
+
+
 async def _gated() -> Any:
     raise RuntimeError(f"{object()!r} is bound to a different event loop")
 

@@ -257,6 +257,17 @@ def test_another_loop_is_told_so(sim: Device) -> None:
     asyncio.run(here())
 
 
+def test_they_may_be_opened_again_in_another_loop(sim: Device) -> None:
+    engine = Conversations(MODEL, slots=1)
+
+    async def once() -> list[int]:
+        async with engine:
+            await asyncio.sleep(0)  # so that the engine waits for somebody
+            return await all_of(say(engine, 4))
+
+    assert [asyncio.run(once()) for _ in range(2)] == [reference([1], 9, 4)] * 2
+
+
 # ---------------------------------------------------------------------- what makes no sense
 @pytest.mark.parametrize(
     ("prompt", "options", "told"),

@@ -8,12 +8,14 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import numpy as np
 import pytest
 
 from simgpu.__main__ import command_line
+from simgpu.judging import limits
 from simgpu.judging.checking import kernels_read
 from simgpu.judging.draft import drafted
 from simgpu.judging.kernel_spec import KernelSpec, Output, SpecError, load_specs
@@ -321,15 +323,32 @@ def test_an_alarm_that_is_swallowed_rings_again(tmp_path: Path) -> None:
         works_on()
 
 
-def test_a_limit_gives_the_alarm_back_to_whom_it_belonged(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("timer", "passed", "least", "most"),
+    [((0.0, 0.0), 1, 0, 0), ((500.0, 3.0), 100, 300, 400), ((500.0, 3.0), 600, 0, 3)],
+)
+def test_a_limit_gives_the_alarm_back_to_whom_it_belonged(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    timer: tuple[float, float],
+    passed: float,
+    least: float,
+    most: float,
+) -> None:
     def mine(*_: object) -> None:
         pass
 
+    clock = iter((0.0, passed))
+    monkeypatch.setattr(limits, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     before = signal.signal(signal.SIGALRM, mine)
+    signal.setitimer(signal.ITIMER_REAL, *timer)
     try:
         with within_limits(tmp_path, 60, 4096):
             assert signal.getsignal(signal.SIGALRM) is not mine
         assert signal.getsignal(signal.SIGALRM) is mine
-        assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+        left, again = signal.getitimer(signal.ITIMER_REAL)
+        assert again == timer[1]
+        assert least <= left <= most
     finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from simgpu.common import LaunchDim
-from simgpu.cuda_c import check_byte_order, check_shape
+from simgpu.cuda_c import check_byte_order
 from simgpu.device import Device
 from simgpu.errors import DeviceMismatchError, UsageError
 from simgpu.launches import LoadedKernel
@@ -145,7 +145,6 @@ class RawKernel:
         values = [arg.memory if isinstance(arg, Array) else arg for arg in args]
         queue = stream or device.default_stream
         shape = _dim3(grid), _dim3(block)
-        check_shape(self.name, *shape, shared_mem)
         device.launch(self.function(device), *shape, values, shared_mem, queue)
 
     def function(self, device: Device) -> LoadedKernel:
@@ -158,4 +157,4 @@ class RawKernel:
 
 def _dim3(size: Lengths) -> LaunchDim:
     given = tuple(size) if isinstance(size, tuple | list) else (size,)
-    return cast(LaunchDim, (*given, 1, 1, 1)[: max(3, len(given))])  # `check_shape` refuses more
+    return cast(LaunchDim, (*given, 1, 1, 1)[: max(3, len(given))])  # a launch refuses more

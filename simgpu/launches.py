@@ -107,6 +107,8 @@ class KernelLaunch:
         kernel, parameters = function.kernel, function.kernel.signature.parameters
         if len(args) != len(parameters):
             raise UsageError(kernel.signature.miscounted(args))
+        name = kernel.signature.name
+        grid, block, shared_mem = cuda_c.check_shape(name, grid, block, shared_mem)
         values: list[GlobalMemory | np.generic | None] = []
         tells = False
         written: list[Memory] = []
@@ -128,11 +130,11 @@ class KernelLaunch:
                 told.add(arg.place)
                 tells |= arg.cells.mapped
         own = kernel.code.shared_bytes
-        if (own or shared_mem) and type(shared_mem) is int:
+        if own or shared_mem:
             room = device.spec.shared_bytes_per_block
             if own + shared_mem > room:
                 raise LaunchConfigError(
-                    f"kernel '{kernel.signature.name}': a block takes {own + shared_mem:,} bytes of shared "
+                    f"kernel '{name}': a block takes {own + shared_mem:,} bytes of shared "
                     f"memory ({own:,} static, {shared_mem:,} dynamic): {device.spec.name} has {room:,}"
                 )
         launch = cls(device, function, grid, block, shared_mem, values, tells)
@@ -143,7 +145,7 @@ class KernelLaunch:
         detail: dict[str, object] = {"grid": list(grid), "block": list(block)}
         heard = Tells(kernel.code.watches, frozenset(told), launch._reach())
         adding = ["".join(ways[memory]) if len(ways[memory]) == 1 else "" for memory in written]
-        made = ("kernel", kernel.signature.name, cost, launch._begin, written, read, detail)
+        made = ("kernel", name, cost, launch._begin, written, read, detail)
         return EnginePiece(*made, tells=heard, adds=adding)
 
     def _reach(self) -> Callable[[GlobalMemory], NDArray[np.bool_] | None]:

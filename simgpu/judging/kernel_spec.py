@@ -107,7 +107,7 @@ class KernelSpec:
         tight = [-(-n // max(w, 1)) if w > 1 or not axis else 1 for axis, w in enumerate(block)]
         grid = _dim(tight if self.grid is None else _at(self.grid, n))
         if 0 not in (*grid, *block):  # nothing to launch is no mistake
-            check_shape(self.kernel, grid, block, shared)
+            return check_shape(self.kernel, grid, block, shared)
         return grid, block, shared
 
     def given(self, n: int, seed: int) -> dict[str, Any]:

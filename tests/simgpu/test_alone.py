@@ -265,6 +265,23 @@ def test_wrong_launches_are_refused() -> None:
         simgpu.RawKernel(SAXPY, "absent")(1, 4, (y,))
 
 
+@pytest.mark.parametrize("whole", [np.uint8, np.int16, np.int64])
+def test_narrow_numbers_of_numpy_are_as_large_a_launch_as_pythons(whole: Any) -> None:
+    source = """extern "C" __global__ void count(int* n) {
+        extern __shared__ int own[];
+        atomicAdd(n, 1);
+    }"""
+    n = simgpu.Array.zeros(1, np.int32, simgpu.Device(spec="t4"))
+    count, small, large = simgpu.RawKernel(source, "count"), whole(1), whole(20)
+    count((large, large), (large, large), (n,), shared_mem=large)
+    count((whole(100), whole(100), small), (small,) * 3, (n,))
+    assert n.get()[0] == 20**4 + 100**2
+    with pytest.raises(errors.LaunchConfigError, match="1600 threads"):
+        count(1, (whole(40), whole(40)), (n,))
+    with pytest.raises(errors.LaunchConfigError, match=r"200,000 dynamic.*T4 has 65,536"):
+        count(1, 1, (n,), shared_mem=np.int64(200_000))
+
+
 def test_an_error_comes_with_its_wait_and_the_array_is_spoiled() -> None:
     gpu = simgpu.Device()
     y = simgpu.Array.zeros(4, np.float32, gpu)

@@ -115,7 +115,7 @@ class CompiledKernel:
         `variables` is the memory of `globals`, by name.
         """
         name = self.signature.name
-        check_shape(name, grid, block, dynamic_shared)
+        grid, block, dynamic_shared = check_shape(name, grid, block, dynamic_shared)
         limits = limits or InterpreterLimits()
         self.check_fit(grid, block, limits.resident_blocks)
         blocks = grid[0] * grid[1] * grid[2]
@@ -269,8 +269,13 @@ def _leaves_of(record: np.void, ctype: CType, launch: LaunchState) -> list[Any]:
 _WHOLE = {int, *(np.dtype(letter).type for letter in np.typecodes["AllInteger"])}
 
 
-def check_shape(name: str, grid: Extent3, block: Extent3, shared: int = 0) -> None:
-    """Refuse a grid, a block or bytes of shared memory that no GPU takes."""
+def check_shape(
+    name: str, grid: Extent3, block: Extent3, shared: int = 0
+) -> tuple[Extent3, Extent3, int]:
+    """Refuse a grid, a block or bytes of shared memory that no GPU takes.
+
+    They come back as Python's ints, since a product of NumPy's narrow ones wraps.
+    """
     text = ""
     if type(shared) not in _WHOLE or not 0 <= shared <= _MAX_SHARED:
         text = f"{shared!r} bytes of shared memory are not possible: at most {_MAX_SHARED:,}"
@@ -281,7 +286,10 @@ def check_shape(name: str, grid: Extent3, block: Extent3, shared: int = 0) -> No
             text = f"a {what} of {dim} is too large: at most {most}"
         if text:
             raise LaunchConfigError(f"kernel '{name}': {text}")
+    x, y, z = map(int, grid)
+    block = int(block[0]), int(block[1]), int(block[2])
     threads = block[0] * block[1] * block[2]
     if threads > _MAX_THREADS:
         text = f"a block of {block} has {threads} threads; at most {_MAX_THREADS} are possible"
         raise LaunchConfigError(f"kernel '{name}': {text}")
+    return (x, y, z), block, int(shared)

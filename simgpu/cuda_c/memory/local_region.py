@@ -44,7 +44,9 @@ class LocalRegion(Named):
         ptr, size = a.ptr, a.size
         if ptr.stride == size and not ptr.base % size:
             shift = ptr.base // size
-            word = ptr.offset + shift if shift else ptr.offset
+            # Wide, because an index may be an `unsigned`, which would wrap.
+            wide = shift and varies(ptr.offset)
+            word = ptr.offset.astype(np.int64, copy=False) + shift if wide else ptr.offset + shift
         else:
             word = ptr.address() // size
         word, count = a.mask.take(word), self.nbytes // size

@@ -90,6 +90,11 @@ VALUES: list[tuple[str, Any]] = [
     ("void* two[2] = {x, o}; o[i] = ((float*)two[0])[i];", FIRST),
     ("void* p = (void*)-1; o[i] = (p == (void*)-1) + 2 * (p == (void*)0x3039) + 4 * (p == nullptr);", 1),
     ("float* rows[2] = {x, x + 16}; float s = 0; for (int k = 0; k < 8; k++) s += rows[i / 16][k]; o[i] = s;", [28] * 16 + [156] * 16),
+    # An index that is unsigned, and what stands before it, in memory of each kind.
+    *((f"{home} unsigned u = i + 1; o[i] = {place};", FIRST) for home in (
+        "int a[40]; for (int j = 0; j < 40; j++) a[j] = j;",
+        "__shared__ int a[40]; a[i] = i; __syncthreads();",
+        "float* a = x;") for place in ("*(&a[u] - 1)", "*(a + u - 1)", "(&a[i])[u - 1 - i]")),
 ]  # fmt: skip
 
 
@@ -138,6 +143,8 @@ FAULTS = [
     ("__shared__ float* p; p = x + i; o[i] = *p;", RaceError, "'p'"),
     ("Matrix m{8, 4, x}; m.e[i] = 1; o[i] = x[31 - i];", RaceError, "'x'"),
     ("uintptr_t a = (uintptr_t)x; ((float*)a)[i] = 1; o[i] = x[31 - i];", RaceError, "'x'"),
+    *((f"int a[40]; for (int j = 0; j < 40; j++) a[j] = j; unsigned u = i; u -= 1u; {use}", OutOfBoundsError,
+       r"thread \(0, 0, 0\) \w+ 'a'\[4294967296\]") for use in ("o[i] = (a + 1)[u];", "(a + 1)[u] = 1;")),
 ]  # fmt: skip
 
 

@@ -386,8 +386,11 @@ def _last_writers(a: MaskedAccess) -> Int64s:
 
 
 def differ(a: Any, b: Any) -> Any:
-    """Compare two values and mark where they differ; two NaN are the same."""
-    unequal: Any = a != b
-    if np.count_nonzero(unequal) and np.asarray(a).dtype.kind == "f":
-        unequal = unequal & ~(np.isnan(a) & np.isnan(b))  # because NaN != NaN is true
+    """Compare the bits of two values, since 0 is not -0, and mark where they differ; NaN are the same."""
+    if a.dtype.kind != "f":
+        return a != b
+    raw = UNSIGNED[a.dtype.itemsize]
+    unequal: Any = a.view(raw) != b.view(raw)
+    if np.count_nonzero(unequal):
+        unequal = unequal & ~(np.isnan(a) & np.isnan(b))
     return unequal

@@ -117,6 +117,8 @@ MISTAKES: list[tuple[type[errors.KernelFault], str, dict[str, object], str]] = [
     ]),
     (errors.KernelFault, "int s = 0; atomicAdd(&s, 1);", {"array": "s"}, "atomics work on global and shared memory"),
     (errors.ReadOnlyError, 'char* s = (char*)"abc"; if (i == 3) s[1] = 1;', {"thread": (3, 0, 0)}, """'"abc"', which may only be read"""),
+    *((errors.RaceError, text, {"array": "x", "index": 0}, "x") for text in (
+        "x[0] = i ? 0.0f : -0.0f;", "if (i < 9) x[0] = 0.0f; if (i > 8) x[0] = -0.0f;")),
 ]  # fmt: skip
 BEFORE = """__device__ int* escape(int a) { int b = a; return &b; }
 __device__ int forgets(int a) { if (a > 3) return 1; }

@@ -109,7 +109,10 @@ class StandIn:
         """The reference's outputs, flat, in the types of the kernel's."""
         name = self.signature.name
         pairs = zip(values, self.signature.parameters, strict=True)
-        given = [_view(v, p) if isinstance(v, GlobalMemory) else v and v.item() for v, p in pairs]
+        given = [
+            _view(v, p) if isinstance(v, GlobalMemory) else None if v is None else v.item()
+            for v, p in pairs
+        ]
         try:
             with np.errstate(all="ignore"):
                 returned = self.reference(*given)

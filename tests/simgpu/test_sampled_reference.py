@@ -145,6 +145,19 @@ def test_a_wrong_kernel_or_reference_is_caught(
         launched(agt.Kernel(source, reference=reference), *inputs())
 
 
+@pytest.mark.parametrize("number", [0, 3])
+def test_numbers_are_pythons_in_a_reference(eager: SimDevice, number: int) -> None:
+    """As NumPy's, of 32 bits, they would turn its arrays of bytes into wider ones."""
+    add = """extern "C" __global__ void add(unsigned char* y, const unsigned char* x, int v) {
+        y[blockIdx.x * 64 + threadIdx.x] = x[blockIdx.x * 64 + threadIdx.x] + v;
+    }"""
+    kernel = agt.Kernel(add, reference=lambda y, x, v: x + v)
+    x = agt.h2d(np.arange(N // 64 * 64).astype(np.uint8)).sync()
+    y = agt.zeros(x.shape, np.uint8).sync().partition(64)
+    out = kernel(y, x, number).output().to_host().sync()
+    assert np.array_equal(out, np.arange(len(out)).astype(np.uint8) + np.uint8(number))
+
+
 def test_blocks_that_meet_in_an_atomic_are_all_interpreted(eager: SimDevice) -> None:
     x, _ = inputs()
     kernel = agt.Kernel(COUNT, reference=lambda n, x, total: (np.array([-1]),))

@@ -302,7 +302,8 @@ class Device:
         launch with a `reference` and more work than `stand_in_above`, only a sample of the blocks is
         interpreted.
         """
-        function = self._functions.get((source, name, reference, contract))
+        key = source, name, reference, contract
+        function = self._functions.get(key)
         if function is None:
             if self.load_us:
                 self.call(f"load {name}", self.load_us)
@@ -311,7 +312,8 @@ class Device:
             if reference is not None:
                 stand_in = StandIn(program, kernel.signature, reference, self.stand_in_above)
             function = LoadedKernel(program, kernel, source, stand_in, LAUNCHES, contract)
-            self._functions[source, name, reference, contract] = function
+            # Another thread may have been first, and there is one set of its `__device__` variables.
+            function = self._functions.setdefault(key, function)
         return function
 
     def variable(self, function: object, name: str, nbytes: int) -> Memory:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+import threading
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -13,6 +14,8 @@ import pytest
 import simgpu
 from simgpu import errors
 from simgpu.collectives import Communicator
+from simgpu.cuda_c import compile_source
+from simgpu.launches import LoadedKernel
 from simgpu.pieces import as_memory
 from tests.tools import blocks, page, python
 
@@ -280,6 +283,25 @@ def test_narrow_numbers_of_numpy_are_as_large_a_launch_as_pythons(whole: Any) ->
         count(1, (whole(40), whole(40)), (n,))
     with pytest.raises(errors.LaunchConfigError, match=r"200,000 dynamic.*T4 has 65,536"):
         count(1, 1, (n,), shared_mem=np.int64(200_000))
+
+
+def test_two_threads_that_are_first_get_one_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu, found, alone = simgpu.Device(), list[LoadedKernel](), [True]
+
+    def first() -> None:
+        found.append(gpu.get_function(SAXPY, "saxpy"))
+
+    def slow(source: str, **more: Any) -> Any:
+        if alone:  # while this thread compiles, another one begins, and is done before
+            alone.clear()
+            other = threading.Thread(target=first)
+            other.start()
+            other.join()
+        return compile_source(source, **more)
+
+    monkeypatch.setattr("simgpu.device.compile_source", slow)
+    first()
+    assert found[0] is found[1] is gpu.get_function(SAXPY, "saxpy")
 
 
 def test_an_error_comes_with_its_wait_and_the_array_is_spoiled() -> None:

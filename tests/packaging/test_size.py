@@ -20,7 +20,7 @@ WHOLE = {
     "asyncgpu_tutor": 23_800,
     "asyncgpu_course": 11_900,
     "simgpu": 28_100,
-    "tests": 38_100,
+    "tests": 38_180,
     "course": 48_000,
     "tools": 7_900,
     "benchmarks": 9_050,

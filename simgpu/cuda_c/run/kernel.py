@@ -272,10 +272,7 @@ _WHOLE = {int, *(np.dtype(letter).type for letter in np.typecodes["AllInteger"])
 def check_shape(
     name: str, grid: Extent3, block: Extent3, shared: int = 0
 ) -> tuple[Extent3, Extent3, int]:
-    """Refuse a grid, a block or bytes of shared memory that no GPU takes.
-
-    They come back as Python's ints, since a product of NumPy's narrow ones wraps.
-    """
+    """Refuse what no GPU takes; the rest comes back in Python's ints, whose products don't wrap."""
     text = ""
     if type(shared) not in _WHOLE or not 0 <= shared <= _MAX_SHARED:
         text = f"{shared!r} bytes of shared memory are not possible: at most {_MAX_SHARED:,}"

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from errno import EACCES, EBADF, EBUSY, EINVAL, EMFILE
 from io import FileIO
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -226,10 +226,11 @@ def words(answer: Any) -> Any:
     """An answer, or an array of them, as 64 bits without a sign; of floats these are a double's bits."""
     if answer is None or type(answer) is int:
         return (answer or 0) & 0xFFFFFFFFFFFFFFFF
-    if isinstance(answer, list | tuple):
-        several = cast("list[Any]", answer)
-        if all(type(word) is int for word in several):  # NumPy would make floats of some of these
-            return np.array([word & 0xFFFFFFFFFFFFFFFF for word in several], np.uint64)
+    listed = type(answer) in (list, tuple)
+    if listed and all(
+        type(word) is int for word in answer
+    ):  # NumPy would make floats of some of these
+        return np.array([word & 0xFFFFFFFFFFFFFFFF for word in answer], np.uint64)
     found: npt.NDArray[Any] = np.asarray(answer)
     if found.dtype.kind == "f":
         return found.astype(np.float64).view(np.uint64)

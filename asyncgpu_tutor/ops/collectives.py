@@ -27,6 +27,8 @@ from operator import attrgetter
 from types import FrameType
 from typing import Any, TypeVar, cast
 
+import numpy as np
+
 from asyncgpu_tutor import errors
 from asyncgpu_tutor.arrays.handles import DeviceArray
 from asyncgpu_tutor.devices.event_loop import loop_ways
@@ -143,6 +145,11 @@ class Group:
         device: Device = on.device if isinstance(on, ExecutionContext) else on
         rank = self._ranks.get(id(device))
         if rank is None:
+            if not hasattr(device, "name"):
+                raise errors.UsageError(
+                    "rank() takes a device of the group or a context, as in group.rank(group.devices[0]), "
+                    f"and got {device!r}"
+                )
             raise errors.DeviceMismatchError(f"{device.name} is no rank of {self!r}")
         return rank
 
@@ -233,8 +240,21 @@ class Group:
 
         All ranks call it. A `send` ends when the other rank receives, so that two ranks which both send first
         wait forever; this is the way around. None is for nobody, as at the edge of a grid.
+
+        Raises
+        ------
+        UsageError
+            If it would receive into the memory that it sends.
         """
+        _arrays("exchange", x, into)
         check_same(into, x.shape, x.dtype, f"array {x.name!r}")
+        # An array of another library may begin within this one.
+        apart = abs(x._memory.ptr - into._memory.ptr)
+        if None not in (to, source) and x.device is into.device and apart < x.nbytes:
+            raise errors.UsageError(
+                f"exchange sends array {x.name!r} and receives into the same memory, where what comes may "
+                "overwrite what is still to be sent: receive into another array, as in agt.dup(x)"
+            )
         where, ends = _line(sys._getframe(1)), (to, source)
         to, origin = (end if end is None else self._one(end) for end in ends)
 
@@ -265,12 +285,20 @@ class Group:
         if isinstance(x, DeviceOp):
             made = cast("DeviceOp[DeviceArray]", x)
             return made.and_then(lambda array: self._op(what, array, target, where, **options))
-        several = not isinstance(x, DeviceArray)
+        several = isinstance(x, Sequence)
         given = tuple(cast("Sequence[DeviceArray]", x)) if several else (x,)
         if several and len(given) != self.size:
             raise errors.UsageError(
                 f"{what} takes the array of this rank, or one for each of {self.size} ranks, and got "
                 f"{len(given)}"
+            )
+        _arrays(what, *given)
+        swapped = [array for array in given if not array.dtype.isnative]
+        if "reduce" in options and swapped:
+            kind = swapped[0].dtype
+            raise errors.ArrayDTypeError(
+                f"{what} computes with numbers in this machine's byte order, and array {swapped[0].name!r} "
+                f"has dtype {kind.str}: upload it as host.astype({kind.newbyteorder('=').name!r})"
             )
 
         def act(context: ExecutionContext, arrays: tuple[DeviceArray, ...]) -> Any:
@@ -285,6 +313,11 @@ class Group:
                     _check_written(array, what)
                 ends = given if what != "recv" else None, result.memory if target else None
                 facts = what, self.rank(branch), array.size, array.dtype
+                if facts[1] in (options.get("to"), options.get("origin")):
+                    raise errors.UsageError(
+                        f"rank {facts[1]} calls {what} with itself at the other end, and would wait "
+                        "for itself forever: name another rank, or copy with agt.dup(x)"
+                    )
                 calls.append((CollectiveCall(*facts, *ends, **options, where=where), branch))
                 results.append(result)
             try:
@@ -296,9 +329,12 @@ class Group:
         return Take(what, given, act, count=self.size if several else None)
 
     def _one(self, rank: int) -> int:
-        if rank not in range(self.size):
-            raise errors.UsageError(f"rank {rank!r} is not in {self!r}: ranks count from 0")
-        return rank
+        whole = isinstance(rank, int | np.integer) and not isinstance(rank, bool)  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
+        if not whole or rank not in range(self.size):
+            raise errors.UsageError(
+                f"rank {rank!r} is not in {self!r}: ranks are integers, and count from 0"
+            )
+        return int(rank)
 
     def _branches(self, context: ExecutionContext) -> list[ExecutionContext]:
         """A context for each rank, whose stream goes on from here; elsewhere always the same one.
@@ -406,6 +442,16 @@ def _check_written(array: DeviceArray, what: str) -> None:
             f"{what} writes to array {array.name!r}, which is shared: shared arrays are for reading. Lend "
             "it, as in x.borrow(), or use agt.dup(x) for a copy"
         )
+
+
+def _arrays(what: str, *given: object) -> None:
+    for array in given:
+        if not isinstance(array, DeviceArray):
+            got = "an operation" if isinstance(array, DeviceOp) else type(array).__name__
+            raise errors.ArrayDTypeError(
+                f"{what} takes device arrays, and got {got}: agt.h2d(x) makes one of a host array, and "
+                "and_then hands on the one that an operation yields"
+            )
 
 
 def _known(reduce: str) -> str:

@@ -304,11 +304,25 @@ def test_a_rank_whose_work_failed_fails_the_others_too(four: Any) -> None:
 
 
 def test_a_call_that_no_rank_could_make_is_refused(four: Any) -> None:
-    array = agt.ones((3, 2)).sync().share()
+    array, mine = agt.ones((3, 2)).sync().share(), agt.ones(2).sync()
+    swapped = agt.ones(2, ">f4").sync().share()
     for call, message in (
         (lambda: four.all_reduce(array, "mean"), "no reduction"),
         (lambda: four.all_reduce([array]), "one for each of 4 ranks"),
-        (lambda: four.broadcast(array, root=4), "ranks count from 0"),
+        (lambda: four.broadcast(array, root=4), "rank 4 .*count from 0"),
+        (lambda: four.broadcast(array, root=1.0), "rank 1.0 .*are integers"),
+        (lambda: four.send(array, to=True), "rank True .*are integers"),
+        (lambda: four.send(array, to=np.int64(0)).sync(), "rank 0 calls send with itself"),
+        (lambda: four.recv(mine.borrow(), source=0).sync(), "rank 0 calls recv with itself"),
+        (lambda: four.all_reduce(5), "all_reduce takes device arrays, and got int"),
+        (lambda: four.all_reduce(np.ones(4)), "and got ndarray: agt.h2d"),
+        (lambda: four.all_gather([1, 2, 3, 4]), "all_gather takes device arrays, and got int"),
+        (lambda: four.exchange(mine.borrow(), 1, None, 1), "exchange takes .* and got NoneType"),
+        (lambda: four.exchange(agt.ones(2), 1, mine.borrow(), 1), "got an operation"),
+        (lambda: four.exchange(mine.borrow(), 1, mine.borrow(), 1), "same memory.*agt.dup"),
+        (lambda: four.all_reduce(swapped, "prod"), "'ones' has dtype >f4: .*astype.'float32'"),
+        (lambda: four.reduce_scatter(swapped), "byte order"),
+        (lambda: four.rank("sim:0"), r"as in group.rank\(.*got 'sim:0'"),
         (lambda: four.reduce_scatter(array).sync(), "as many rows"),
         (lambda: four.all_reduce(array).sync(), "shared arrays are for reading"),
         (lambda: four.all_gather(agt.ones(2).on("sim:5")).on("sim:5").sync(), "is no rank"),

@@ -338,6 +338,12 @@ VERBS: list[tuple[Callable[[Any, agt.DeviceArray], object], str]] = [
     (lambda c, a: c.copy_from_host(a, np.ones(3, np.float32)), r"\(4,\), and the host array has \(3,\)"),
     (lambda c, a: c.copy(a, c.empty(3)), r"\(4,\), and array 'array' has \(3,\)"),
     (lambda c, a: c.copy_to_host(a, [1.0] * 4), "into a NumPy array, and out is list"),
+    (lambda c, a: c.memset(a.share()), "memset writes to array 'array', which is shared"),
+    (lambda c, a: c.copy_from_host(a.share(), agt.pinned(4)), "copy_from_host writes to .*which is shared"),
+    (lambda c, a: c.copy(a.share(), c.empty(4)), "copy writes to array 'array', which is shared"),
+    (lambda c, a: c.empty((-1, -4)), r"non-negative integers, not \(-1, -4\)"),
+    (lambda c, a: c.empty((2.5,)), r"non-negative integers, not \(2.5,\)"),
+    (lambda c, a: c.empty(4, object), "'array' is to hold Python objects"),
     *((verb, "takes a device array, and got ndarray: make one with") for verb in (
         lambda c, a: c.copy_from_host(np.ones(4), np.ones(4)), lambda c, a: c.copy_to_host(np.ones(4)))),
     (launch, r"scale\(\) takes 4 arguments \(n, by, x, y\), and got 1"),

@@ -37,7 +37,7 @@ from asyncgpu_tutor.devices.protocol import CollectiveCall, Device, DeviceCommun
 from asyncgpu_tutor.ops.array_operations import Take
 from asyncgpu_tutor.ops.operation import DeviceOp, as_op, choose, evaluate, line_of
 from asyncgpu_tutor.run.capture import CaptureContext
-from asyncgpu_tutor.run.context import ExecutionContext, check_same
+from asyncgpu_tutor.run.context import ExecutionContext, check_same, check_written
 from asyncgpu_tutor.run.current import policy_for, resolve, using
 from asyncgpu_tutor.run.future import DeviceFuture
 from asyncgpu_tutor.run.last_use import UsedMemory, come_after
@@ -263,7 +263,7 @@ class Group:
         ) -> tuple[DeviceArray, ...]:
             _capturable("exchange", context, several=False)
             given, got = arrays
-            _check_written(got, "exchange")
+            check_written(got, "exchange")
             memory = context._touch(given), context._touch(got)
             facts = "exchange", self.rank(context), given.size, given.dtype
             call = CollectiveCall(*facts, *memory, to=to, origin=origin, where=where)
@@ -310,7 +310,7 @@ class Group:
                 given = branch._touch(array)
                 result = array if target is None else target(array, branch)
                 if target is _itself:
-                    _check_written(array, what)
+                    check_written(array, what)
                 ends = given if what != "recv" else None, result.memory if target else None
                 facts = what, self.rank(branch), array.size, array.dtype
                 if facts[1] in (options.get("to"), options.get("origin")):
@@ -434,14 +434,6 @@ def _join(context: ExecutionContext, branches: Sequence[ExecutionContext]) -> No
 
 def _itself(array: DeviceArray, _: ExecutionContext) -> DeviceArray:
     return array
-
-
-def _check_written(array: DeviceArray, what: str) -> None:
-    if array.mode == "shared":
-        raise errors.UsageError(
-            f"{what} writes to array {array.name!r}, which is shared: shared arrays are for reading. Lend "
-            "it, as in x.borrow(), or use agt.dup(x) for a copy"
-        )
 
 
 def _arrays(what: str, *given: object) -> None:

@@ -154,10 +154,19 @@ class ExecutionContext:
     def empty(
         self, shape: tuple[int, ...], dtype: npt.DTypeLike = np.float32, name: str = "array"
     ) -> DeviceArray:
-        """A new array; nothing is written to it."""
-        kind = np.dtype(dtype)
-        if type(shape) is not tuple:
-            shape = as_shape(shape)
+        """A new array; nothing is written to it.
+
+        Raises
+        ------
+        ArrayShapeError, ArrayDTypeError
+            If a length is no integer or below 0, or if the elements would be Python objects.
+        """
+        kind, shape = np.dtype(dtype), as_shape(shape)
+        if kind.hasobject:
+            raise errors.ArrayDTypeError(
+                f"array {name!r} is to hold Python objects, since its dtype is {kind}, and a device has "
+                "none: use bool, integers or floats"
+            )
         memory = self._allocate(math.prod(shape) * kind.itemsize, name)
         return handle(memory, shape, kind)
 
@@ -176,8 +185,9 @@ class ExecutionContext:
         return memory
 
     def memset(self, array: DeviceArray, value: int = 0) -> None:
-        """Set every byte of `array` to `value`, from -128 to 255; -1 is 255."""
+        """Set every byte of `array`, which isn't shared, to `value`, from -128 to 255; -1 is 255."""
         memory = self._touch(array)
+        check_written(array, "memset")
         if not isinstance(value, int | np.integer) or not -128 <= value <= 255:  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
             raise errors.UsageError(
                 f"a memset writes one byte again and again, so its value is an integer from -128 to 255, and "
@@ -192,8 +202,11 @@ class ExecutionContext:
         ------
         ArrayShapeError, ArrayDTypeError
             If the two do not have the same shape and dtype.
+        UsageError
+            If `array` is shared: shared arrays are for reading.
         """
         self._touch(array)
+        check_written(array, "copy_from_host")
         if not isinstance(host, np.ndarray):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
             raise errors.ArrayDTypeError(
                 f"array {array.name!r} is copied from a NumPy array, and got {type(host).__name__}: "
@@ -251,8 +264,9 @@ class ExecutionContext:
         return HostArray(host, self._run)
 
     def copy(self, target: DeviceArray, source: DeviceArray) -> None:
-        """Enqueue a copy within the device."""
+        """Enqueue a copy within the device, to a target that isn't shared."""
         to, origin = self._touch(target), self._touch(source)
+        check_written(target, "copy")
         check_same(target, source.shape, source.dtype, f"array {source.name!r}")
         self._work.copy_from_device_async(to, origin, target.nbytes, self.stream)
 
@@ -385,6 +399,15 @@ def check_out(array: DeviceArray, out: npt.NDArray[Any]) -> None:
         raise errors.UsageError(
             f"array {array.name!r} can be copied to a host array that is C-contiguous and writeable, and "
             "this one is not: use agt.pinned(shape, dtype)"
+        )
+
+
+def check_written(array: DeviceArray, what: str) -> None:
+    """Raise where `what` writes to a shared array."""
+    if array.mode == "shared":
+        raise errors.UsageError(
+            f"{what} writes to array {array.name!r}, which is shared: shared arrays are for reading. Lend "
+            "it, as in x.borrow(), or use agt.dup(x) for a copy"
         )
 
 

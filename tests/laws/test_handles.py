@@ -188,7 +188,7 @@ async def test_a_verb_of_a_context_looks_at_its_array(
     old, x = x, x.share()
     with pytest.raises(UseAfterMoveError, match=r"'x' was moved by share\(\)"):
         using(old).sync()
-    using(x).sync()
+    using(x.borrow()).sync()
 
 
 def test_an_array_copied_to_itself_is_refused_and_stays(device: Device) -> None:

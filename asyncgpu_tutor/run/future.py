@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Generator
 from enum import Enum
+from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 from asyncgpu_tutor.devices.event_loop import (
@@ -80,6 +81,7 @@ class DeviceFuture(Generic[T]):
         self._state = FutureState.IDLE
         self._result: Any = None
         self._error: BaseException | None = None
+        self._trace: TracebackType | None = None  # of the error, before anybody awaited it
         self._waiters: list[AnyWaiter] = []
 
     @staticmethod
@@ -130,7 +132,7 @@ class DeviceFuture(Generic[T]):
             If it is not over: await it.
         """
         if self._error is not None:
-            raise self._error
+            raise self._error.with_traceback(self._trace)
         if self._state is not FutureState.COMPLETE:
             raise NotReadyError(f"{self!r} has no result yet: await it")
         return self._result
@@ -157,7 +159,7 @@ class DeviceFuture(Generic[T]):
                     if told and self._state is FutureState.EXECUTING:  # no other thread was quicker
                         yield from waiter.__await__()
         if self._error is not None:
-            raise self._error
+            raise self._error.with_traceback(self._trace)
         return self._result
 
     def _start(self) -> None:
@@ -173,8 +175,7 @@ class DeviceFuture(Generic[T]):
                 body, self.stream, self._policy, self._label, spawned=self._spawned
             )
         except BaseException as error:
-            self._error = lasting(error, self._label)
-            self._state = FutureState.FAILED
+            self._fail(lasting(error, self._label))
             nvtx.end(self._range)
             self._release_all()
             raise
@@ -232,10 +233,14 @@ class DeviceFuture(Generic[T]):
         if error is None:
             self._state = FutureState.COMPLETE
         else:
-            self._error = submission.blame(error)
-            self._state = FutureState.FAILED
+            self._fail(submission.blame(error))
         if self._waiters:
             self._release_all()
+
+    def _fail(self, error: BaseException) -> None:
+        """What whoever awaits it gets, each without the frames of those before: they would live as long."""
+        self._error, self._trace = error, error.__traceback__
+        self._state = FutureState.FAILED
 
     def _release_all(self) -> None:
         waiters, self._waiters = self._waiters, []

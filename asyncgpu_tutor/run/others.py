@@ -9,7 +9,7 @@ function on the stream, would cost less, but after a fault it never comes.
 from asyncgpu_tutor.devices.protocol import Event
 from asyncgpu_tutor.errors import DeviceError, DeviceMismatchError
 from asyncgpu_tutor.run.current import current_device, known_devices, of_this_process
-from asyncgpu_tutor.run.future import DeviceFuture, FutureState
+from asyncgpu_tutor.run.future import DeviceFuture
 from asyncgpu_tutor.run.submission import Submission
 
 
@@ -61,7 +61,7 @@ def reached(point: object) -> DeviceFuture[None]:
                 future.stream = device.default_stream
                 return future
     except DeviceError as error:  # of work before it: after a fault nothing can be recorded
-        future._error, future._state = waits.blame(error), FutureState.FAILED
+        future._fail(waits.blame(error))
         return future
     raise DeviceMismatchError(
         f"agt.reached can't wait for {point!r}: give it a stream or an event of a device in use. On a GPU "

@@ -116,6 +116,21 @@ async def test_time_does_not_go_to_the_end_of_a_sleep_that_was_cancelled(sim: Si
     assert sim.now() < 1000.0
 
 
+async def test_a_failed_future_forgets_who_awaited_it(device: Device) -> None:
+    def fail(_: int) -> agt.DeviceOp[int]:
+        raise LookupError("no such thing")
+
+    future = agt.value(1).and_then(fail).into_future()
+    told: list[int] = []
+    for _ in range(3):
+        with pytest.raises(LookupError, match="no such thing") as raised:
+            await future
+        told.append(len(raised.traceback))
+        with pytest.raises(LookupError):
+            future.result()
+    assert told[0] >= told[1] == told[2]
+
+
 @any_loop
 async def test_a_future_goes_through_its_states_once(device: Device) -> None:
     n = 64 if device.simulated else 8192  # a GPU is to be at it for some turns of a busy loop

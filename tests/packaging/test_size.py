@@ -40,7 +40,7 @@ ROOMS = {
     "asyncgpu_tutor/kernels": 1_100,
     "asyncgpu_tutor/language": 606,
     "asyncgpu_tutor/ops": 2_680,
-    "asyncgpu_tutor/run": 2_220,
+    "asyncgpu_tutor/run": 2_235,
     "asyncgpu_tutor/serving": 1_210,
     "asyncgpu_tutor/traces": 6_130,
     "simgpu/cuda_c": 22_000,

@@ -122,6 +122,8 @@ class Device:
         self.observers: list[Callable[[Launched], None]] = []  # of every kernel that is executed
         self._functions: dict[tuple[str, str, Reference | None, bool], LoadedKernel] = {}
         self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
+        # The work of streams that are no more, by whether these were ordered with the null stream.
+        self.gone = {True: Clock(), False: Clock()}
         self._next_stream = 0
         self._submission: int | None = None
         self.default_stream = self.create_stream(non_blocking=True)  # which legacy CUDA calls null
@@ -198,7 +200,7 @@ class Device:
         for stream in self._by_number():
             if not stream.queue.idle:
                 stream.drain()
-            self.machine.observe(stream.clock)
+        self._observe_streams()
         self.machine.engine.raise_failures(lambda queue: queue.device == self.ordinal)
 
     @property
@@ -347,8 +349,12 @@ class Device:
     def settle(self) -> None:
         """Simulate the rest of what is enqueued; the host comes back when it is done."""
         self.machine.settle()
-        for stream in self._by_number():
-            self.machine.observe(stream.clock)
+        self._observe_streams()
+
+    def _observe_streams(self) -> None:
+        """The host learns that all is complete, also on streams that are no more."""
+        for clock in (*self.gone.values(), *[stream.clock for stream in self._by_number()]):
+            self.machine.observe(clock.copy())  # as one may go meanwhile
 
     def _host_span(
         self,

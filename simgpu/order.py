@@ -60,6 +60,11 @@ class Clock:
         """An access comes before this point, and all that its stream did before it."""
         self._seen[access.key] = max(access.count, self._seen.get(access.key, 0))
 
+    def keep(self, key: _Key, other: Clock) -> None:
+        """All of one stream's work that comes before `other` comes before this point too."""
+        if key in other._seen:
+            self._seen[key] = other._seen[key]
+
     def tick(self, key: _Key) -> int:
         """One more piece of work on a stream; its number."""
         count = self._seen[key] = self._seen.get(key, 0) + 1

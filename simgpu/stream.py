@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from simgpu.errors import DeviceError, DeviceMismatchError
 from simgpu.machine import exclusive
 from simgpu.order import BufferAccess, Clock, Tells
-from simgpu.queues import Command, EngineEvent
+from simgpu.queues import Command, EngineEvent, Queue
 
 if TYPE_CHECKING:
     from simgpu.device import Device
@@ -81,7 +81,8 @@ class Stream:
         self.clock = Clock()
         pauses = device.spec.pause_us, device.spec.switch_us
         self.queue = self.machine.engine.queue(device.ordinal, *pauses)
-        weakref.finalize(self, setattr, self.queue, "orphaned", True)
+        key = (device.ordinal, number)
+        weakref.finalize(self, _leave, self.queue, self.clock, key, device.gone[blocking])
 
     def __repr__(self) -> str:
         return f"<stream {self.number} of {self.device.name}>"
@@ -131,6 +132,8 @@ class Stream:
         for other in self.device.blocking_streams if self is null else [null]:
             if not self.clock.follows(other.clock):
                 self.follow(other._marked())
+        if self is null:
+            self.clock.merge(self.device.gone[True].copy())
 
     def _heads(self) -> tuple[int, ...]:
         log = self.device.recorder
@@ -184,3 +187,9 @@ class Stream:
     def submit(self, command: Command) -> None:
         """Append to the queue."""
         self.machine.engine.submit(self.queue, command)
+
+
+def _leave(queue: Queue, clock: Clock, key: tuple[int, int], gone: Clock) -> None:
+    """A stream is no more. Its own work is complete, as it would hold it; what it waits for may not be."""
+    queue.orphaned = True
+    gone.keep(key, clock)

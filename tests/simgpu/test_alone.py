@@ -1,10 +1,13 @@
 """simgpu by itself: its README's programs, arrays and kernels in CuPy's verbs, and no other package."""
 
 import dataclasses
+import gc
 import re
 import threading
+import weakref
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -151,6 +154,29 @@ def test_the_null_stream_is_ordered_with_blocking_streams(
     with pytest.raises(errors.StreamRaceError) if non_blocking else nullcontext():
         saxpy(1, 128, (x, y, 2, 100), stream=two)
     gpu.synchronize()
+
+
+@pytest.mark.parametrize("wait", ["synchronize", "settle", "", "other"])
+@pytest.mark.parametrize("non_blocking", [False, True])
+def test_work_of_a_stream_that_is_no_more_is_ordered_as_that_of_others(
+    wait: str, non_blocking: bool
+) -> None:
+    """By a wait for the device, and with the null stream if it was a blocking one."""
+    gpu = simgpu.Device()
+    x, other = simgpu.Array.zeros(100, np.float32, gpu), gpu.create_stream()
+    gpu.synchronize()
+    gone = gpu.create_stream(non_blocking=non_blocking)
+    simgpu.RawKernel(SAXPY, "saxpy")(1, 128, (x, x, 2, 100), stream=gone)
+    gpu.spend(1e4)  # its work is done, and the host doesn't know
+    known = weakref.ref(gone)
+    del gone
+    gc.collect()
+    assert known() is None
+    if wait in ("synchronize", "settle"):
+        getattr(gpu, wait)()
+    racy = wait == "other" or (not wait and non_blocking)
+    with pytest.raises(errors.StreamRaceError) if racy else nullcontext():
+        x.get(other if wait else None)
 
 
 def test_two_large_fills_share_the_memory_and_two_small_ones_run_side_by_side() -> None:

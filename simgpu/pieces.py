@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from simgpu.common import HostBytes
-from simgpu.errors import DeviceError, DeviceMismatchError
+from simgpu.errors import ArrayDTypeError, DeviceError, DeviceMismatchError, UsageError
 from simgpu.memory import Memory
 from simgpu.order import Tells
 from simgpu.queues import ResourceDemand
@@ -84,11 +84,11 @@ def _copying(
 
 
 def memset(spec: DeviceSpec, memory: object, value: int, nbytes: int) -> EnginePiece:
-    """Set the first `nbytes` bytes to `value`."""
-    target = as_memory(memory)
+    """Set the first `nbytes` bytes to the low byte of `value`, as cudaMemset does."""
+    target = _with_room(memory, nbytes)
 
     def fill() -> None:
-        target.cells.data[:nbytes] = value
+        target.cells.data[:nbytes] = value & 0xFF
         _written(target, nbytes)
 
     return _copying(spec, "memset", spec.call_memset_us, nbytes, ([target], []), fill)
@@ -101,8 +101,8 @@ def upload_piece(
 
     Pageable memory is read now: the host copies it into a staging buffer, for `staging_us`.
     """
-    target = as_memory(memory)
-    source = np.asarray(host).reshape(-1).view(np.uint8)
+    source = _bytes_of(host)
+    target = _with_room(memory, source.nbytes)
     if not pinned:
         source = source.copy()
 
@@ -119,8 +119,12 @@ def upload_piece(
 
 def download(spec: DeviceSpec, host: HostBytes, memory: object) -> EnginePiece:
     """Copy the start of `memory` to a C-contiguous host array."""
-    source = as_memory(memory)
-    target = np.asarray(host).reshape(-1).view(np.uint8)
+    target = _bytes_of(host)
+    if not target.flags.writeable:
+        raise UsageError(
+            "a copy to the host needs an array that can be written, and this one is read-only"
+        )
+    source = _with_room(memory, target.nbytes)
 
     def write() -> None:
         target[:] = source.cells.data[: target.nbytes]
@@ -131,7 +135,7 @@ def download(spec: DeviceSpec, host: HostBytes, memory: object) -> EnginePiece:
 
 def device_copy(spec: DeviceSpec, target: object, source: object, nbytes: int) -> EnginePiece:
     """Copy within the device."""
-    to, origin = as_memory(target), as_memory(source)
+    to, origin = _with_room(target, nbytes), _with_room(source, nbytes)
 
     def copy() -> None:
         _written(to, nbytes)
@@ -145,7 +149,7 @@ def peer_copy_piece(
     spec: DeviceSpec, work: ResourceDemand, target: object, source: object, **detail: int
 ) -> EnginePiece:
     """Copy to the memory of another device, over links that do this work; `detail` has the `bytes`."""
-    to, origin = as_memory(target), as_memory(source)
+    to, origin = _with_room(target, detail["bytes"]), _with_room(source, detail["bytes"])
 
     def begin(_: dict[str, object]) -> ResourceDemand:
         _written(to, detail["bytes"])
@@ -189,6 +193,26 @@ def as_memory(memory: object) -> Memory:
     if not isinstance(memory, Memory):
         raise DeviceMismatchError(f"{memory!r} is not memory of a simulated device")
     return memory
+
+
+def _with_room(memory: object, nbytes: int) -> Memory:
+    """As `as_memory`, of which so many bytes are copied or set."""
+    found = as_memory(memory)
+    if not 0 <= nbytes <= found.nbytes:
+        text = f"{nbytes:,} bytes cannot be copied or set in {found.name!r}, which has {found.nbytes:,}"
+        raise UsageError(text)
+    return found
+
+
+def _bytes_of(host: HostBytes) -> HostBytes:
+    """The bytes of a host array, as they lie in its memory."""
+    array = np.asarray(host)
+    if array.dtype.hasobject:
+        raise ArrayDTypeError(f"an array of {array.dtype} holds Python's objects, which no GPU has")
+    if not array.flags.c_contiguous:
+        text = "a copy takes a host array that is C-contiguous, and this one is not"
+        raise UsageError(f"{text}: np.ascontiguousarray(x) copies it into one")
+    return array.reshape(-1).view(np.uint8)
 
 
 def _written(memory: Memory, nbytes: int) -> None:

@@ -311,6 +311,34 @@ def test_narrow_numbers_of_numpy_are_as_large_a_launch_as_pythons(whole: Any) ->
         count(1, 1, (n,), shared_mem=np.int64(200_000))
 
 
+def test_a_copy_that_cannot_be_made_is_refused_by_the_call_and_the_stream_goes_on() -> None:
+    gpu = simgpu.Device()
+    x, y = (simgpu.asarray(np.arange(4, dtype=np.float32), gpu).memory for _ in "xy")
+    other = simgpu.Device(1, machine=gpu.machine)
+    far, stream = simgpu.Array.zeros(3, np.float32, other).memory, gpu.default_stream
+    host, fixed = np.zeros(8, np.float32), np.zeros(4, np.float32)
+    fixed.flags.writeable = False
+    asks: list[tuple[Callable[[], object], str]] = [
+        *((partial(gpu.memset_async, x, 1, n, stream), "'array of .4,.', which has 16")
+          for n in (17, -3)),
+        (lambda: gpu.copy_to_host_async(host, x, stream), "32 bytes cannot be copied"),
+        (lambda: gpu.copy_from_host_async(x, host, stream), "32 bytes cannot be copied"),
+        (lambda: gpu.copy_from_device_async(x, y, 20, stream), "20 bytes"),
+        (lambda: gpu.enqueue_peer_copy(far, x, 16, (gpu, other), stream), "which has 12"),
+        (lambda: gpu.copy_to_host_async(host[::2], x, stream), "not: np.ascontiguousarray"),
+        (lambda: gpu.copy_from_host_async(x, host[::2], stream), "not: np.ascontiguousarray"),
+        (lambda: gpu.copy_to_host_async(fixed, x, stream), "read-only"),
+        (lambda: gpu.copy_from_host_async(x, np.array([None]), stream), "Python's objects"),
+    ]  # fmt: skip
+    for ask, why in asks:
+        with pytest.raises(errors.UsageError, match=why):
+            ask()
+    gpu.memset_async(x, -2, 8, stream)
+    gpu.copy_to_host_async(host[:4], x, stream)
+    gpu.synchronize()
+    assert host.view(np.uint8)[:16].tolist() == [254] * 8 + [0, 0, 0, 64, 0, 0, 64, 64]
+
+
 def test_two_threads_that_are_first_get_one_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     gpu, found, alone = simgpu.Device(), list[LoadedKernel](), [True]
 

@@ -200,7 +200,8 @@ class Device:
         for stream in self._by_number():
             if not stream.queue.idle:
                 stream.drain()
-        self._observe_streams()
+            self.machine.observe(stream.clock)
+        self._observe_gone()
         self.machine.engine.raise_failures(lambda queue: queue.device == self.ordinal)
 
     @property
@@ -349,12 +350,13 @@ class Device:
     def settle(self) -> None:
         """Simulate the rest of what is enqueued; the host comes back when it is done."""
         self.machine.settle()
-        self._observe_streams()
+        for stream in self._by_number():
+            self.machine.observe(stream.clock)
+        self._observe_gone()
 
-    def _observe_streams(self) -> None:
-        """The host learns that all is complete, also on streams that are no more."""
-        for clock in (*self.gone.values(), *[stream.clock for stream in self._by_number()]):
-            self.machine.observe(clock.copy())  # as one may go meanwhile
+    def _observe_gone(self) -> None:
+        for clock in self.gone.values():
+            self.machine.observe(clock.copy())  # as another stream may go meanwhile
 
     def _host_span(
         self,

@@ -19,8 +19,8 @@ from tests.tools import PACKAGES, ROOT
 WHOLE = {
     "asyncgpu_tutor": 23_800,
     "asyncgpu_course": 11_900,
-    "simgpu": 28_100,
-    "tests": 38_180,
+    "simgpu": 28_150,
+    "tests": 38_260,
     "course": 48_000,
     "tools": 7_900,
     "benchmarks": 9_050,

@@ -47,6 +47,19 @@ def as_shape(shape: int | tuple[int, ...] | list[int]) -> tuple[int, ...]:
     return tuple(int(entry) for entry in entries)
 
 
+def as_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
+    """An element type; `ArrayDTypeError` if it is none, or one of Python's objects."""
+    try:
+        kind = np.dtype(dtype)
+    except TypeError as error:
+        raise errors.ArrayDTypeError(f"{dtype!r:.99} is no element type: {error}") from None
+    if kind.hasobject:
+        raise errors.ArrayDTypeError(
+            f"elements of dtype {kind} are Python objects, and a device has none: say a type of numbers"
+        )
+    return kind
+
+
 class DeviceArray:
     """A handle to a C-contiguous array in device memory.
 
@@ -220,7 +233,7 @@ class DeviceArray:
         """
         given: Any = shape[0] if len(shape) == 1 else shape
         lengths: list[Any] = [*given] if isinstance(given, tuple | list) else [given]
-        open_ = [k for k, n in enumerate(lengths) if type(n) is int and n == -1]
+        open_ = [k for k, n in enumerate(lengths) if isinstance(n, int | np.integer) and n == -1]
         if len(open_) == 1:
             lengths[open_[0]] = 1
             lengths[open_[0]] = self.size // max(math.prod(as_shape(tuple(lengths))), 1)

@@ -190,7 +190,8 @@ def in_containers(function: Callable[[Any], Any], result: Any) -> Any:
             for part in cast(tuple[Any, ...], result)
         ]
         # A plain tuple is not asked for what it lacks: that takes longer than all of its entries.
-        return tuple(entries) if kind is tuple or not hasattr(kind, "_fields") else kind(*entries)
+        make: Any = tuple if kind is tuple else getattr(kind, "_make", tuple)
+        return make(entries)
     if issubclass(kind, (list, dict)):
         filled: Any = copy.copy(result)
         for place in list(filled) if issubclass(kind, dict) else range(len(filled)):

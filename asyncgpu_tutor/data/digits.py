@@ -45,7 +45,8 @@ class Quality:
 
     @classmethod
     def of(cls, answers: npt.NDArray[np.bool_], truth: npt.NDArray[np.bool_]) -> Quality:
-        """Compare answers with the truth, element by element."""
+        """Compare answers with the truth, element by element; of numbers, all but 0 are a yes."""
+        answers, truth = np.asarray(answers, bool), np.asarray(truth, bool)
         yes, no = answers & truth, ~answers & ~truth
         counted = (yes, answers & ~truth, ~answers & truth, no)
         return cls(*(int(np.sum(found)) for found in counted))

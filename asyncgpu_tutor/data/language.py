@@ -118,8 +118,15 @@ class LanguageModel:
         return (ranks[part] for part in parts)
 
     def decode(self, tokens: Iterable[int]) -> str:
-        """The text of these tokens."""
-        return "".join(self.vocabulary[token] for token in tokens)
+        """The text of these tokens; `UsageError` if the model doesn't have one of them."""
+        return "".join(self.vocabulary[token] for token in self.check_tokens(tokens))
+
+    def check_tokens(self, tokens: Iterable[int]) -> list[int]:
+        """These tokens, as a list; `UsageError` if the model doesn't have one of them."""
+        given, numbers = list(tokens), range(len(self.vocabulary))
+        if strange := [token for token in given if token not in numbers]:
+            raise UsageError(f"tokens are 0 to {numbers[-1]}, and got {strange[0]!r:.99}")
+        return given
 
 
 def load_language_model() -> LanguageModel:

@@ -251,9 +251,7 @@ def check_text(model: LanguageModel, prompt: Sequence[int], last: int, heat: flo
             f"a text has at least one token of a prompt, at most {most + 1} in all, and ends at a place "
             f"behind its prompt: got a prompt of {len(prompt)} that should end at place {last}"
         )
-    known = range(len(model.vocabulary))
-    if (strange := next((token for token in prompt if token not in known), None)) is not None:
-        raise UsageError(f"tokens are 0 to {known[-1]}, and got {strange!r:.99}")
+    model.check_tokens(prompt)
     # None would leave the heat of whoever had the seat before.
     if not isinstance(heat, Real) or not 0 <= heat <= _MOST_HEAT:  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
         raise UsageError(f"the heat is a number from 0 to {_MOST_HEAT}, and got {heat!r:.99}")

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asyncgpu_tutor import errors
-from asyncgpu_tutor.arrays.handles import DeviceArray, as_shape, borrowed_in, handle
+from asyncgpu_tutor.arrays.handles import DeviceArray, as_dtype, as_shape, borrowed_in, handle
 from asyncgpu_tutor.devices.protocol import Device, DeviceMemory
 from asyncgpu_tutor.ops.leaves import Download
 from asyncgpu_tutor.ops.operation import DeviceOp
@@ -296,7 +296,7 @@ def arange(
     dtype : dtype
         32- or 64-bit integer or float.
     """
-    kind: np.dtype[Any] = np.dtype(dtype)
+    kind = as_dtype(dtype)
     if kind.name not in COUNTING or not kind.isnative:
         raise errors.ArrayDTypeError(f"arange makes {', '.join(COUNTING)}, and got {kind}")
 
@@ -412,7 +412,7 @@ def _number(label: str, given: float, kind: np.dtype[Any]) -> npt.NDArray[Any]:
 
 
 def _element(label: str, dtype: npt.DTypeLike) -> np.dtype[Any]:
-    kind = np.dtype(dtype)
+    kind = as_dtype(dtype)
     if kind.kind not in "biuf" or kind.itemsize not in BITS:
         raise errors.ArrayDTypeError(
             f"{label} makes arrays of bool, integers or floats of up to 64 bits, and got {kind}"

@@ -31,6 +31,7 @@ from asyncgpu_tutor.run.context import ExecutionContext, Run, borrowed_message
 from asyncgpu_tutor.run.current import (
     SchedulingPolicy,
     adopt_stream,
+    check_policy,
     current_device,
     current_policy,
 )
@@ -504,12 +505,7 @@ def choose(policy: SchedulingPolicy | None) -> tuple[Stream, SchedulingPolicy]:
     """One decision of the policy: the stream, adopted; and the policy itself."""
     if policy is None:
         policy = current_policy()
-    elif not isinstance(policy, SchedulingPolicy):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
-        raise errors.NotAnOperationError(
-            f"{policy!r} is not a scheduling policy: use agt.StreamPoolRoundRobin(4), "
-            "agt.SingleStream(), or a subclass of agt.SchedulingPolicy"
-        )
-    elif policy._device is not (device := current_device()):
+    elif check_policy(policy)._device is not (device := current_device()):
         policy.bind(device)
     return adopt_stream(policy.next_stream(), policy.home), policy
 

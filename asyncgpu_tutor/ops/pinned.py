@@ -5,14 +5,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from asyncgpu_tutor.arrays.handles import DeviceArray, as_shape, handle
+from asyncgpu_tutor.arrays.handles import DeviceArray, as_dtype, as_shape, handle
 from asyncgpu_tutor.errors import DeviceMismatchError, UsageError
 from asyncgpu_tutor.run.current import current_device, of_this_process
 
 
 def pinned(shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> npt.NDArray[Any]:
     """A host array in page-locked memory, not initialised: copies from and to it are asynchronous."""
-    return of_this_process(current_device()).pinned(as_shape(shape), np.dtype(dtype))
+    return of_this_process(current_device()).pinned(as_shape(shape), as_dtype(dtype))
 
 
 def pin(array: npt.ArrayLike) -> npt.NDArray[Any]:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asyncgpu_tutor import errors
-from asyncgpu_tutor.arrays.handles import DeviceArray, as_shape, handle
+from asyncgpu_tutor.arrays.handles import DeviceArray, as_dtype, as_shape, handle
 from asyncgpu_tutor.arrays.host import HostArray, written_by
 from asyncgpu_tutor.devices import protocol
 from asyncgpu_tutor.run import current
@@ -161,12 +161,7 @@ class ExecutionContext:
         ArrayShapeError, ArrayDTypeError
             If a length is no integer or below 0, or if the elements would be Python objects.
         """
-        kind, shape = np.dtype(dtype), as_shape(shape)
-        if kind.hasobject:
-            raise errors.ArrayDTypeError(
-                f"array {name!r} is to hold Python objects, since its dtype is {kind}, and a device has "
-                "none: use bool, integers or floats"
-            )
+        kind, shape = as_dtype(dtype), as_shape(shape)
         memory = self._allocate(math.prod(shape) * kind.itemsize, name)
         return handle(memory, shape, kind)
 

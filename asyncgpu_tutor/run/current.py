@@ -16,7 +16,12 @@ from typing import Any
 
 from asyncgpu_tutor.devices.opening import open_device, own_streams
 from asyncgpu_tutor.devices.protocol import Device, Stream
-from asyncgpu_tutor.errors import DeviceMismatchError, DeviceUnavailableError, UsageError
+from asyncgpu_tutor.errors import (
+    DeviceMismatchError,
+    DeviceUnavailableError,
+    NotAnOperationError,
+    UsageError,
+)
 
 _VARIABLE = "ASYNCGPU_DEVICE"
 _FORM = re.compile(r"auto|(sim|cuda)(:[0-9]+)?")
@@ -306,10 +311,20 @@ def _policy_for(device: Device, scoped: _Choice, process: _Choice) -> Scheduling
     return policy
 
 
+def check_policy(policy: SchedulingPolicy) -> SchedulingPolicy:
+    """The policy; `NotAnOperationError` if it is none."""
+    if not isinstance(policy, SchedulingPolicy):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
+        raise NotAnOperationError(
+            f"{policy!r} is not a scheduling policy: use agt.StreamPoolRoundRobin(4), "
+            "agt.SingleStream(), or a subclass of agt.SchedulingPolicy"
+        )
+    return policy
+
+
 def _choose(device: Device, policy: SchedulingPolicy | None) -> _Choice:
     """The choice of both. A device that was not made here has a default policy for as long as that."""
     if policy is not None:
-        policy.bind(device)
+        check_policy(policy).bind(device)
     private = _devices.get(device.name) is not device
     return _Choice(device, policy, StreamPoolRoundRobin(4, device) if private else None)
 

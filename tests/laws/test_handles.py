@@ -5,7 +5,7 @@ import copy
 import gc
 import pickle
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -45,6 +45,15 @@ def test_whoever_runs_it_gets_numpy_arrays_wherever_they_are(device: Device) -> 
     assert type(result["a"]) is np.ndarray
     assert type(result["b"][1][0]) is np.ndarray
     assert result["a"].tolist() == [1.0, 1.0]
+
+
+def test_a_named_tuple_may_have_a_constructor_of_its_own(device: Device) -> None:
+    class Labelled(NamedTuple("Labelled", [("host", Any), ("label", str)])):
+        def __new__(cls, host: Any) -> Any:
+            return super().__new__(cls, host, "mine")
+
+    result = agt.ones((2,)).to_host().map(Labelled).sync()
+    assert (type(result), type(result.host), result.label) == (Labelled, np.ndarray, "mine")
 
 
 def test_after_async_on_the_handle_becomes_readable(device: Device) -> None:

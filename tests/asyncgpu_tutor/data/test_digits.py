@@ -138,6 +138,11 @@ def test_every_answer_is_counted_once(pairs: list[tuple[bool, bool]]):
     assert quality.false_positives == pairs.count((True, False))
 
 
+def test_numbers_count_as_answers_as_in_python():
+    quality = Quality.of(np.array([2, 0, 1, 0]), np.array([1, 1, 0, 0]))
+    assert quality == Quality(1, 1, 1, 1)
+
+
 def test_always_no_has_the_baseline_and_half():
     truth = np.arange(20) < 2
     quality = Quality.of(np.zeros(20, bool), truth)

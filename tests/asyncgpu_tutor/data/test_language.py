@@ -57,6 +57,12 @@ def test_a_character_that_it_never_saw_is_named() -> None:
         MODEL.encode("§ 3")
 
 
+@pytest.mark.parametrize("token", [-1, len(MODEL.vocabulary)])
+def test_a_token_that_it_does_not_have_is_named(token: int) -> None:
+    with pytest.raises(UsageError, match=rf"tokens are 0 to \d+, and got {token}"):
+        MODEL.decode([0, token])
+
+
 def test_it_talks_in_words_of_the_course() -> None:
     """Pages change more often than somebody trains it anew, so their sentences are not asked for."""
     known = set(" ".join(TOOL.corpus()).split())

@@ -4,6 +4,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
+from numbers import Number
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
@@ -404,11 +405,18 @@ def to(array: DeviceArray, device: str | Device) -> DeviceOp[DeviceArray]:
 def _number(label: str, given: float, kind: np.dtype[Any]) -> npt.NDArray[Any]:
     """A number as an array of one element, without a dimension: a scalar would lose the byte order."""
     try:
-        return np.array(given, kind).reshape(())
+        # A number of NumPy's would wrap around in silence, where one of Python's is refused.
+        number: Any = given.item() if isinstance(given, np.generic | np.ndarray) else given
+        if not isinstance(number, Number):
+            raise TypeError("that is no number")
+        made = np.array(number, kind).reshape(())
+        if kind.kind in "iu" and made != number:
+            raise ValueError(f"that would become {made}, so round it, or use a dtype of floats")
     except (TypeError, ValueError, OverflowError) as error:
         raise errors.ArrayDTypeError(
             f"{label} fills an array of {kind} with one number, and got {given!r}: {error}"
         ) from None
+    return made
 
 
 def _element(label: str, dtype: npt.DTypeLike) -> np.dtype[Any]:

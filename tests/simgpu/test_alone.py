@@ -179,6 +179,26 @@ def test_work_of_a_stream_that_is_no_more_is_ordered_as_that_of_others(
         x.get(other if wait else None)
 
 
+@pytest.mark.parametrize(
+    ("atomic", "other", "commute"),
+    [("Add", "unsigned", True), ("Min", "int", True), ("Min", "unsigned", False),
+     ("Max", "unsigned", False), ("Add", "unsigned long long", False)],
+)  # fmt: skip
+def test_an_atomic_commutes_with_itself_on_numbers_of_one_kind(
+    atomic: str, other: str, commute: bool
+) -> None:
+    x = simgpu.Array.zeros(4, np.int32, gpu := simgpu.Device())
+    gpu.synchronize()
+    streams = [gpu.create_stream(non_blocking=True) for _ in "ab"]
+    one, two = (
+        simgpu.RawKernel(f"__global__ void k({t}* x, {t} v) {{ atomic{atomic}(x, v); }}", "k")
+        for t in ("int", other)
+    )
+    one(1, 1, (x, -1), stream=streams[0])
+    with nullcontext() if commute else pytest.raises(errors.StreamRaceError):
+        two(1, 1, (x, 5), stream=streams[1])
+
+
 def test_two_large_fills_share_the_memory_and_two_small_ones_run_side_by_side() -> None:
     def took(nbytes: int, many: int) -> float:
         gpu = simgpu.Device(spec="t4")

@@ -64,7 +64,7 @@ class CompiledKernel:
     code: Code
     costs: Costs
     globals: list[Variable]  # the file's `__constant__` and `__device__` variables
-    # For each parameter, the atomic by which it only adds to it, or nothing (`program`).
+    # For each parameter, the way in which it only adds to it, or nothing (`program`).
     adds: list[str]
     most_threads: int = _MAX_THREADS  # of a block, by its `__launch_bounds__`
 

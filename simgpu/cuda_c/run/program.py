@@ -333,10 +333,7 @@ class Program:
         added = _added_to(function) if len(of_name) == 1 else {}
         if added and any(word.startswith("atomic") and file[word][0].at.line > 0 for word in file):
             added = {}  # an atomic of the file's own
-        adds = [
-            added.get(p.name, "") if p.dtype is not None and p.dtype.kind in "iu" else ""
-            for p in signature.parameters
-        ]
+        adds = [_way(added.get(p.name, ""), p.dtype) for p in signature.parameters]
         costs = walk(form)
         if any(
             isinstance(s, Fence) and s.scope == "system" for s in instructions_below(form.steps)
@@ -449,6 +446,13 @@ def _added_to(kernel: ast.FunctionDecl) -> dict[str, str]:
         for name, atomics in ways.items()
         if len(atomics) == mentions[name] and len(set(atomics)) == 1
     }
+
+
+def _way(atomic: str, dtype: np.dtype[Any] | None) -> str:
+    """An atomic and what it depends on: the size of a number, or for the order of numbers all of its type."""
+    if not atomic or dtype is None or dtype.kind not in "iu":
+        return ""
+    return f"{atomic} {dtype if atomic.endswith(('Min', 'Max')) else dtype.itemsize}"
 
 
 def _array_of(place: ast.Expression) -> str:

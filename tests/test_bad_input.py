@@ -156,7 +156,7 @@ OTHERS: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: agt.d2h(out()), ArrayDTypeError, r"got Partition. Call unpartition\(\)"),
     (lambda: agt.memcpy(ones(3), ones(4)), ArrayShapeError, r"\(3,\), and array 'x' has \(4,\)"),
     (lambda: agt.memcpy(ones().share(), ones()),
-     UsageError, "memcpy writes to its target, and array 'x' is shared"),
+     UsageError, "memcpy writes to array 'x', which is shared"),
     (lambda: agt.dup(3), ArrayDTypeError, "dup takes device arrays, and got int"),
     (lambda: agt.zip(agt.ones(4), agt.ones(4)).to_host().sync(),
      ArrayDTypeError, r"got tuple. A launch yields all its arrays.*launch.output\(\)"),

@@ -7,7 +7,7 @@ from functools import cache, lru_cache
 from numbers import Number
 from pathlib import Path
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from asyncgpu_tutor.arrays.handles import DeviceArray, as_dtype, as_shape, borro
 from asyncgpu_tutor.devices.protocol import Device, DeviceMemory
 from asyncgpu_tutor.ops.leaves import Download
 from asyncgpu_tutor.ops.operation import DeviceOp
-from asyncgpu_tutor.run.context import ExecutionContext, check_out, check_same
+from asyncgpu_tutor.run.context import ExecutionContext, check_out, check_same, check_written
 from asyncgpu_tutor.run.current import resolve
 
 _Shape = int | tuple[int, ...]
@@ -370,11 +370,7 @@ def memcpy(
     if all(isinstance(array, DeviceArray) for array in arrays):  # pyright: ignore[reportUnnecessaryIsInstance] - if not, `Take` says so
         given = "the host array" if on_host else f"array {source.name!r}"
         check_same(target, source.shape, source.dtype, given)
-        if target.mode == "shared":
-            raise errors.UsageError(
-                f"memcpy writes to its target, and array {target.name!r} is shared: shared arrays are for "
-                "reading. Copy into an array of your own."
-            )
+        check_written(target, "memcpy")
     return Take("memcpy", arrays, act, count=2)
 
 
@@ -402,11 +398,13 @@ def to(array: DeviceArray, device: str | Device) -> DeviceOp[DeviceArray]:
     return Take("to", (array,), act)
 
 
-def _number(label: str, given: float, kind: np.dtype[Any]) -> npt.NDArray[Any]:
+def _number(label: str, given: Any, kind: np.dtype[Any]) -> npt.NDArray[Any]:
     """A number as an array of one element, without a dimension: a scalar would lose the byte order."""
     try:
         # A number of NumPy's would wrap around in silence, where one of Python's is refused.
-        number: Any = given.item() if isinstance(given, np.generic | np.ndarray) else given
+        number: Any = (
+            cast(Any, given).item() if isinstance(given, np.generic | np.ndarray) else given
+        )
         if not isinstance(number, Number):
             raise TypeError("that is no number")
         made = np.array(number, kind).reshape(())

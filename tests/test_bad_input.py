@@ -5,7 +5,6 @@ import pickle
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -230,7 +229,7 @@ OTHERS: list[tuple[Callable[[], object], type[Exception], str]] = [
     # No fallback.
     (lambda: agt.use("cuda:99"),
      agt.errors.DeviceUnavailableError, r"cuda:99 is .*doctor .*--device sim on the comm"),
-    *((partial(resolve, name), UsageError, r"is not a device: say 'auto', 'sim'")
+    *((lambda name=name: resolve(name), UsageError, r"is not a device: say 'auto', 'sim'")
       for name in ("gpu", "sim:x", "cuda:-1", "auto:1", "", "sim:", 0)),
 ]  # fmt: skip
 

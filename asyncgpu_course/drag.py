@@ -13,7 +13,7 @@ from contextvars import copy_context
 from typing import Any
 
 from asyncgpu_course.internals import Timeline, compare, show
-from asyncgpu_tutor import Trace
+from asyncgpu_tutor import Trace, UsageError
 
 
 class Dragged:
@@ -89,7 +89,16 @@ async def drag(program: Callable[..., Awaitable[Trace]], **ranges: Iterable[floa
         Called with a value for each parameter, by name; returns the trace that is drawn.
     **ranges : iterable of float
         The values of each parameter. The first ones are drawn first, and where there are no sliders.
+
+    Raises
+    ------
+    UsageError
+        If there is no parameter, or one without values.
     """
-    made = Dragged(program, {name: list(values) for name, values in ranges.items()})
+    sliders = {name: list(values) for name, values in ranges.items()}
+    if not sliders or not all(sliders.values()):
+        cause = "a slider needs a parameter and its values, as in drag(program, streams=[1, 2])"
+        raise UsageError(f"{cause}: got {sliders or 'none'}")
+    made = Dragged(program, sliders)
     await made.move()
     return made

@@ -75,7 +75,11 @@ class _Asked:
         else:
             fits = bool(typed)
         if not fits:
-            raise agt.UsageError(f"type {self.wanted} here, and not {typed or given!r}")
+            try:
+                shown = f"{typed or given!r:.99}"
+            except ValueError:  # Python writes no integer of thousands of digits
+                shown = "such a long number"
+            raise agt.UsageError(f"type {self.wanted} here, and not {shown}")
         return typed
 
     def agree(self, answer: str, truth: str) -> bool:

@@ -10,7 +10,7 @@ import os
 import time
 import warnings
 from collections.abc import Generator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -43,12 +43,21 @@ Records = dict[str, ExerciseRecord]
 # By file, what it said when it was last read, and what it should say.
 _unwritten: dict[Path, tuple[Records, Records]] = {}
 _warned: set[Path] = set()
+_last = Path(os.sep, "the working directory is gone", FILE)
 
 
 def load_progress() -> Records:
     """Read the file in the working directory, by exercise. A damaged one is kept under another name."""
-    with _opened(Path.cwd() / FILE) as (_, records, _):
+    with _opened(_here()) as (_, records, _):
         return records
+
+
+def _here() -> Path:
+    """Where the file is: in the working directory, or the last one if somebody has removed it."""
+    global _last  # noqa: PLW0603 - a process has one working directory
+    with suppress(FileNotFoundError):
+        _last = Path.cwd() / FILE
+    return _last
 
 
 @contextmanager
@@ -57,7 +66,7 @@ def change() -> Generator[Records]:
 
     If it cannot be read or written, the change is kept in memory, and a warning says so.
     """
-    path = Path.cwd() / FILE
+    path = _here()
     with _opened(path) as (target, records, failure):
         yield records
         rows = {

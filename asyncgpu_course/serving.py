@@ -113,6 +113,8 @@ class SeatRoom:
 
     def seat(self, slot: int, visitor: Visitor) -> None:
         """Have somebody sit down in a slot in the next step; whoever sits there has to go."""
+        if slot not in range(self.count):
+            raise agt.UsageError(f"there are slots 0 to {self.count - 1}, and got {slot!r}")
         if slot in self._seated:
             self._left(slot)
         self._steps[self.number % len(self._steps)].seat(slot, visitor)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from math import isfinite
 from typing import Any, cast
 
@@ -166,6 +167,7 @@ def equal(got: object, expected: CheckedArray) -> None:
     if not isinstance(got, np.ndarray) or array.dtype == object:
         what = got if not isinstance(got, np.ndarray) else array.tolist()
         raise Rejected(f"a NumPy array should come out, and not {brief(what)}")
+    must(not np.ma.is_masked(array), "elements of the result are masked, and each should be there")
     fits = array.shape == expected.shape
     must(fits, f"the result has shape {array.shape}, and should have {expected.shape}")
     if "f" == array.dtype.kind == expected.dtype.kind and array.itemsize > expected.itemsize:
@@ -199,9 +201,12 @@ def each_equal(results: Sequence[object], expected: Sequence[CheckedArray], word
 
 
 def is_number(thing: object, *, whole: bool = False) -> bool:
-    """True for a number of Python's or NumPy's; True, False and nan are none."""
+    """True for a number of Python's or NumPy's; True, False, nan and what is beyond all floats are none."""
     kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
-    return isinstance(thing, kinds) and not isinstance(thing, bool) and isfinite(cast(float, thing))
+    known = isinstance(thing, kinds) and not isinstance(thing, bool)
+    with suppress(OverflowError):  # of an integer beyond all floats
+        return known and isfinite(cast(float, thing))
+    return False
 
 
 def a_number(got: object, what: str, *, whole: bool = False) -> None:

@@ -105,8 +105,11 @@ def climb(name: str, n: int = 256, text: str = "") -> Any:
     """The microscope's report on a rung: its product of two matrices of n times n on the simulated device.
 
     What it computes is compared with NumPy's product. `text` is the CUDA C of `own`, which has no file.
+    `UsageError` if n isn't a multiple of `Rung.side`.
     """
     here, random = replace(rung(name), text=text), np.random.default_rng(n)
+    if n < 1 or n % here.side:
+        raise agt.UsageError(f"{name} takes multiples of {here.side} as n, and got {n}")
     kind = np.float16 if name == "tensor" else np.float32
     a, b = (random.normal(size=(n, n)).astype(kind) for _ in range(2))
     with agt.using("sim"), agt.microscope() as seen:

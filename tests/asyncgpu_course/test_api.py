@@ -4,6 +4,7 @@ import gc
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import warnings
@@ -236,6 +237,21 @@ def test_a_link_stays_one(folder: Path) -> None:
     assert check(NAME, right).accepted
     assert link.is_symlink()
     assert json.loads(kept.read_text())["exercises"][NAME]["solved"] is True
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows removes no working directory")
+def test_a_working_directory_that_is_gone_is_where_it_was(folder: Path) -> None:
+    here = folder / "gone"
+    here.mkdir()
+    os.chdir(here)  # the fixture goes back
+    hint(NAME)
+    shutil.rmtree(here)
+    with pytest.warns(UserWarning, match=r"gone.progress\.json cannot be read or written"):
+        assert check(NAME, right).accepted
+    here.mkdir()  # anew: the process still stands in the old one
+    assert "**solved** | 1 | 0 |" in row()
+    hint(NAME)
+    assert json.loads((here / progress_file.FILE).read_text())["exercises"][NAME]["solved"] is True
 
 
 def test_two_notebooks_at_once_lose_nothing(folder: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_course import drag
+from asyncgpu_tutor.errors import UsageError
 
 pytestmark = pytest.mark.usefixtures("sim")
 
@@ -40,6 +41,12 @@ def test_other_values_draw_another_total_on_the_same_scale() -> None:
         assert after.layout.end == before.layout.end
 
     asyncio.run(moves())
+
+
+@pytest.mark.parametrize("ranges", [{}, {"job": ()}])
+async def test_a_slider_needs_values(ranges: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="a slider needs a parameter"):
+        await drag(fills, **ranges)
 
 
 def test_of_many_moves_at_once_the_last_is_drawn_and_few_are_run() -> None:

@@ -113,6 +113,8 @@ def test_a_typed_number_may_be_off_by_a_part_that_the_question_names() -> None:
         ("99-one", "four", "type a number (such as 120) here, and not 'four'"),
         ("99-one", 1j, "type a number (such as 120) here, and not 1j"),
         ("99-one", True, "type a number (such as 120) here, and not True"),
+        ("99-one", [10**400], f"type a number (such as 120) here, and not [{10**97}"),
+        ("99-one", [10**5000], "type a number (such as 120) here, and not such a long number"),
         ("99-one", float("nan"), "type a number (such as 120) here, and not nan"),
         ("99-many", "many", 'type one of "one", "four" here, and not \'many\''),
         ("99-many", 4, 'type one of "one", "four" here, and not \'4\''),

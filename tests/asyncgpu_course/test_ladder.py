@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_course.ladder import RUNGS, attention_launch, attention_source, in_a_row, ms, rung
+from asyncgpu_course.ladder import (
+    RUNGS,
+    attention_launch,
+    attention_source,
+    climb,
+    in_a_row,
+    ms,
+    rung,
+)
+from asyncgpu_tutor.errors import UsageError
 
 pytestmark = pytest.mark.rests_on("simgpu")
 
@@ -53,6 +62,12 @@ def test_the_recordings_say_how_they_were_made_and_show_what_was_measured(
     assert [span.name for span in rest] == ["cuBLAS"] * (2 if n == 256 else 1)
     for span in rungs:  # at 256, times between events have the launch in them, too
         assert span.duration == pytest.approx(1000 * ms(span.name, n), rel=0.03, abs=2)
+
+
+@pytest.mark.parametrize("n", [0, 100])
+def test_a_side_that_a_rung_does_not_divide_is_refused(n: int) -> None:
+    with pytest.raises(UsageError, match=f"naive takes multiples of 32 as n, and got {n}"):
+        climb("naive", n)
 
 
 def test_each_rung_has_its_text_and_its_launch(tell: Callable[[str], None]) -> None:

@@ -93,6 +93,13 @@ def test_a_room_of_a_size_that_nobody_measured_is_refused() -> None:
         clock_room([], 4)
 
 
+@pytest.mark.parametrize("slot", [-1, 8])
+def test_nobody_sits_where_there_is_no_slot(slot: int) -> None:
+    room = clock_room([], 8)
+    with pytest.raises(UsageError, match=f"slots 0 to 7, and got {slot}"):
+        room.seat(slot, Visitor(0, (0,), 5))
+
+
 def test_steps_are_waited_for_in_order_and_two_at_most() -> None:
     room = clock_room([Visitor(0, (0,), 5)], 1)
     with pytest.raises(UsageError, match="none is"):

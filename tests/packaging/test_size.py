@@ -20,7 +20,7 @@ WHOLE = {
     "asyncgpu_tutor": 23_820,
     "asyncgpu_course": 11_900,
     "simgpu": 28_150,
-    "tests": 38_290,
+    "tests": 38_330,
     "course": 48_000,
     "tools": 7_900,
     "benchmarks": 9_050,

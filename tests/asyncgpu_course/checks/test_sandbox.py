@@ -209,6 +209,7 @@ def test_what_no_thread_wrote_is_told_from_a_wrong_number() -> None:
         (np.array([1 / 3]), np.array([2 / 3]), "element 0 is 0.333333, and should be 0.666667"),
         (np.array([12345678]), np.array([87654321]), "0 is 12345678, and should be 87654321"),
         (np.ones(3), np.ones((1, 3)), r"shape \(3,\), and should have \(1, 3\)"),
+        (np.ma.masked_all(3), np.ones(3), "elements of the result are masked"),
         (None, np.ones(3), r"a NumPy array should come out, and not None"),
     ):
         with pytest.raises(Rejected, match=cause):

@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from simgpu.common import LaunchDim
+from simgpu.common import LaunchDim, as_lengths
 from simgpu.cuda_c import check_byte_order
 from simgpu.device import Device
 from simgpu.errors import DeviceMismatchError, UsageError
@@ -53,7 +53,7 @@ class Array:
     ) -> Array:
         """A new array. To read what nobody has written is an error."""
         device, kind = device or device_in_use(), np.dtype(dtype)
-        lengths = (shape,) if isinstance(shape, int) else tuple(shape)
+        lengths = as_lengths(shape, "an array")
         nbytes = math.prod(lengths) * kind.itemsize
         memory = device.malloc(nbytes, f"array of {lengths}", device.default_stream)
         return cls(device, memory, lengths, kind)
@@ -135,6 +135,9 @@ class RawKernel:
 
         `args` are arrays, numbers, which become what the parameters are, and None for null pointers.
         """
+        if not isinstance(args, tuple | list):
+            got = type(args).__name__
+            raise UsageError(f"a kernel's arguments are a tuple, as (x,) for one, and got {got}")
         owner = stream or next((arg for arg in args if isinstance(arg, Array)), None)
         device = owner.device if owner is not None else device_in_use()
         for arg in args:

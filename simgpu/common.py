@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from operator import index
 from typing import Any, Literal, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
+
+from simgpu.errors import UsageError
 
 HostBytes = npt.NDArray[Any]
 LaunchDim = tuple[int, int, int]
@@ -60,6 +63,20 @@ class Pinned(np.ndarray[Any, Any]):
     __repr__, __str__, __reduce_ex__ = map(_reading, ("__repr__", "__str__", "__reduce_ex__"))
     tolist, tobytes, item, copy = map(_reading, ("tolist", "tobytes", "item", "copy"))
     astype, argmax, argmin, dot = map(_reading, ("astype", "argmax", "argmin", "dot"))
+
+
+def as_lengths(shape: Any, what: str) -> tuple[int, ...]:
+    """The lengths of an array, given as one or several whole numbers; `what` it is, for the error."""
+    given: Any = cast(Any, shape) if isinstance(shape, Iterable) else (shape,)
+    try:
+        lengths = tuple(map(index, given))
+    except TypeError:
+        lengths = (-1,)
+    if min(lengths, default=0) < 0:
+        raise UsageError(
+            f"{what} of {shape!r} is not possible: a length is a whole number, none below 0"
+        )
+    return lengths
 
 
 class Caller:

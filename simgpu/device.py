@@ -20,6 +20,7 @@ from simgpu.errors import (
     RunawayKernelError,
     StreamRaceError,
     UpstreamError,
+    UsageError,
 )
 from simgpu.gpus import find_spec
 from simgpu.graph import Replay
@@ -321,7 +322,11 @@ class Device:
 
     def variable(self, function: object, name: str, nbytes: int) -> Memory:
         """The memory of a `__constant__` or `__device__` variable of a kernel's file."""
-        return self.memory_of(self.own_function(function).program.variables[name], 0)
+        variables = self.own_function(function).program.variables
+        if name not in variables:
+            there = ", ".join(variables) or "none"
+            raise UsageError(f"no variable of the kernel's file is called {name!r}: it has {there}")
+        return self.memory_of(variables[name], 0)
 
     def launch(
         self,

@@ -15,7 +15,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import DTypeLike
 
-from simgpu.common import HostBytes, Pinned
+from simgpu.common import HostBytes, Pinned, as_lengths
 from simgpu.engine import Engine
 from simgpu.errors import DeviceError, HostBufferError, UsageError
 from simgpu.interrupts import held_back, hold
@@ -151,9 +151,7 @@ class Machine:
     # Pinned for one device is pinned for all: CUDA Driver API, "Unified Addressing".
     def pinned(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> HostBytes:
         """A host array that counts as page-locked."""
-        lengths, dtype = (shape,) if isinstance(shape, int) else tuple(shape), np.dtype(dtype)
-        if min(lengths, default=0) < 0:
-            raise UsageError(f"a pinned array of {shape} is not possible: no length is below 0")
+        lengths, dtype = as_lengths(shape, "a pinned array"), np.dtype(dtype)
         nbytes = math.prod(lengths) * dtype.itemsize
         # A multiple of 16 bytes, for `GlobalMemory` to lie on.
         room: HostBytes = np.empty(max(-(-nbytes // 16), 1) * 16, np.uint8)

@@ -6,10 +6,11 @@ Python anyway, and so are shapes that follow from n. Its code is executed; a ker
 
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import module_from_spec, spec_from_file_location
 from itertools import combinations
+from operator import index
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -86,9 +87,17 @@ class KernelSpec:
 
     def __post_init__(self) -> None:
         """Refuse what no trial can use, where it is written."""
-        sizes: list[object] = [*self.sizes, *(self.awkward or ())]
-        if not self.sizes or not all(isinstance(n, int) and n >= 0 for n in sizes):
-            raise SpecError(f"sizes are whole numbers, at least one and none below 0: got {sizes}")
+        for name, given in (("sizes", self.sizes), ("awkward", self.awkward)):
+            if given is None:
+                continue
+            try:
+                numbers = tuple(map(index, given))
+            except TypeError:
+                numbers = (-1,)
+            if min(numbers, default=-1 if name == "sizes" else 0) < 0:
+                text = f"{name} are whole numbers, at least one and none below 0: got {given}"
+                raise SpecError(text)
+            object.__setattr__(self, name, numbers)  # in Python's ints, if NumPy's were given
         find_spec(self.gpu)
 
     def awkward_sizes(self) -> list[int]:
@@ -162,7 +171,8 @@ def _at(value: Any, n: int) -> Any:
 
 
 def _dim(size: Any) -> LaunchDim:
-    given: tuple[Any, ...] = (size,) if isinstance(size, int) else tuple(size)
+    several: Any = cast(Any, size) if isinstance(size, Iterable) else (size,)
+    given: list[Any] = [x.item() if isinstance(x, np.generic) else x for x in several]
     return cast(LaunchDim, (*given, 1, 1, 1)[: max(3, len(given))])
 
 

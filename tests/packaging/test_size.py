@@ -19,8 +19,8 @@ from tests.tools import PACKAGES, ROOT
 WHOLE = {
     "asyncgpu_tutor": 23_820,
     "asyncgpu_course": 11_900,
-    "simgpu": 28_150,
-    "tests": 38_330,
+    "simgpu": 28_170,
+    "tests": 38_370,
     "course": 48_000,
     "tools": 7_900,
     "benchmarks": 9_050,
@@ -51,7 +51,7 @@ ROOMS = {
     "simgpu/cuda_c/run": 1_065,
     "simgpu/cuda_c/syntax": 2_740,
     "simgpu/cuda_c/text": 1_300,
-    "simgpu/judging": 880,
+    "simgpu/judging": 888,
     "simgpu/report": 640,
 }
 

@@ -310,6 +310,13 @@ def test_wrong_launches_are_refused() -> None:
     for devices in ([gpu, gpu], [gpu, other.device]):
         with pytest.raises(errors.UsageError, match="a group takes different devices"):
             Communicator(devices)
+    with pytest.raises(errors.UsageError, match=r"a tuple, as \(x,\) for one, and got Array"):
+        saxpy(1, 4, cast("Any", y))
+    source = "__constant__ int c[4]; __device__ int d; __global__ void k(int* y) { *y = c[0] + d; }"
+    for text, there in ((SAXPY, "none"), (source, "c, d")):
+        found = gpu.get_function(text, "saxpy" if text == SAXPY else "k")
+        with pytest.raises(errors.UsageError, match=f"is called 'e': it has {there}"):
+            gpu.variable(found, "e", 4)
     with pytest.raises(errors.KernelCompileError):
         simgpu.RawKernel(SAXPY, "absent")(1, 4, (y,))
 
@@ -391,5 +398,18 @@ def test_an_error_comes_with_its_wait_and_the_array_is_spoiled() -> None:
 def test_a_pinned_array_takes_what_numpy_takes() -> None:
     device = simgpu.Device()
     assert device.pinned((2, 3), np.float32).nbytes == device.pinned(6, "f4").nbytes == 24
-    with pytest.raises(errors.UsageError, match="no length is below 0"):
-        device.pinned((2, -3), np.float32)
+
+
+def test_an_arrays_lengths_are_whole_numbers_of_any_kind() -> None:
+    device, wrong = (
+        simgpu.Device(),
+        cast("list[Any]", [-1, (2, -3), 2.5, "ab", None, (np.int8(-1),)]),
+    )
+    for make in (device.pinned, partial(simgpu.Array.empty, device=device)):
+        for shape in (np.int64(3), np.array([3]), [np.uint8(3)], (3,)):
+            assert make(cast("Any", shape), np.float32).shape == (3,)
+        for shape in wrong:
+            with pytest.raises(errors.UsageError, match="a length is a whole number, none below 0"):
+                make(shape, np.float32)
+    with pytest.raises(errors.UsageError, match="Python's objects"):
+        simgpu.asarray([None, 1], device)

@@ -243,8 +243,21 @@ def test_aliases_variables_shapes_and_shared_memory(tmp_path: Path, check: Check
 def test_a_spec_is_refused_where_it_is_written(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="at least one"):
         KernelSpec("k", lambda n, r: {}, sizes=[])
+    wrongs: list[dict[str, Any]] = [{"sizes": 5}, {"sizes": [1.5]}, {"awkward": [-1]}]
+    for wrong in wrongs:
+        with pytest.raises(SpecError, match="are whole numbers"):
+            KernelSpec("k", lambda n, r: {}, **wrong)
     with pytest.raises(SpecError, match="no Python file"):
         load_specs(tmp_path / "mine.cu")
+
+
+def test_numbers_of_numpy_are_numbers_of_a_spec() -> None:
+    sizes: Any = np.array([100, 300], np.int16)
+    wide: Any = np.int16(200), np.int8(1)
+    spec = KernelSpec("k", lambda n, r: {}, sizes=sizes, awkward=sizes[:0], block=wide)
+    assert (spec.sizes, spec.awkward_sizes()) == ((100, 300), [])
+    assert spec.shape(100_000) == ((500, 1, 1), (200, 1, 1), 0)
+    assert KernelSpec("k", lambda n, r: {}, block=sizes[1]).shape(300)[1] == (300, 1, 1)
 
 
 LINE, SHARED = np.ones(5, np.float32), np.ones(4, np.float32)

@@ -157,7 +157,7 @@ class Machine:
         room: HostBytes = np.empty(max(-(-nbytes // 16), 1) * 16, np.uint8)
         key = id(room)
         known = self._pinned
-        # No bytecode for Ctrl-C to end.
+        # The callback has no bytecode for Ctrl-C to end.
         known[key] = weakref.ref(room, partial(known.pop, key)), nbytes
         array = room[:nbytes].view(dtype).reshape(lengths).view(Pinned)
         array.look = self.look

@@ -101,10 +101,8 @@ def _record(wanted: str, record: np.dtype[Any], given: Any) -> Any:
     """A struct or a vector. NumPy would cut floats, and take text, sets and another's names by position."""
     names = getattr(getattr(given, "dtype", None), "names", None)
     try:
-        if isinstance(given, str | bytes | set | frozenset | dict) or names not in (
-            None,
-            record.names,
-        ):
+        foreign = names not in (None, record.names)
+        if foreign or isinstance(given, str | bytes | set | frozenset | dict):
             raise TypeError
         values = tuple(given if names is None else given[()])
         for name, value in zip(record.names or (), values, strict=True):

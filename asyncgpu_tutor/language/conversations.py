@@ -221,10 +221,8 @@ class Conversations:
         """
         if isinstance(prompt, str):
             prompt = [END, *self.model.encode(prompt)]
-        tokens, room = (
-            [whole("a token", token) for token in prompt],
-            self.model.context - len(prompt),
-        )
+        tokens = [whole("a token", token) for token in prompt]
+        room = self.model.context - len(prompt)
         if room < 1:
             raise UsageError(
                 f"a prompt of {len(tokens)} tokens leaves no room for an answer: a text of this model has at "

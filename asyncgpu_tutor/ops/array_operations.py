@@ -307,12 +307,7 @@ def arange(
 
 
 def randn(
-    shape: _Shape,
-    *,
-    mean: float = 0.0,
-    std: float = 1.0,
-    seed: int = 0,
-    name: str | None = None,
+    shape: _Shape, *, mean: float = 0.0, std: float = 1.0, seed: int = 0, name: str | None = None
 ) -> DeviceOp[DeviceArray]:
     """A new float32 array of normally distributed numbers, by a kernel (Philox and Box-Muller).
 

@@ -148,13 +148,7 @@ class Combinator(Protocol):
     ) -> DeviceOp[tuple[A, B, C, D]]: ...
     @overload
     def __call__(
-        self,
-        a: DeviceOp[A],
-        b: DeviceOp[B],
-        c: DeviceOp[C],
-        d: DeviceOp[D],
-        e: DeviceOp[E],
-        /,
+        self, a: DeviceOp[A], b: DeviceOp[B], c: DeviceOp[C], d: DeviceOp[D], e: DeviceOp[E], /
     ) -> DeviceOp[tuple[A, B, C, D, E]]: ...
     @overload
     def __call__(

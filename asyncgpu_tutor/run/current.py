@@ -143,11 +143,7 @@ class StreamPoolRoundRobin(SchedulingPolicy):
     """
 
     def __init__(
-        self,
-        size: int = 4,
-        device: Device | None = None,
-        *,
-        devices: Sequence[Device | str] = (),
+        self, size: int = 4, device: Device | None = None, *, devices: Sequence[Device | str] = ()
     ) -> None:
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
             raise UsageError(f"a pool needs at least one stream, and {size!r} was asked for")

@@ -541,11 +541,7 @@ class CupyDevice:
             journal.recorder.close()
 
     def note(
-        self,
-        kind: SpanKind,
-        name: str,
-        start: float,
-        behind: Front | CupyStream | None = None,
+        self, kind: SpanKind, name: str, start: float, behind: Front | CupyStream | None = None
     ) -> None:
         """Write down what the host has done since `start`, if it is recorded; see `Journal.host`."""
         journal = self.journal

@@ -11,7 +11,7 @@ from simgpu.spec import CONSTANTS, GUIDE, H200, THROUGHPUT, DeviceSpec
 
 TAKEN_OVER = "taken over from the H200"
 SCALED = "the H200's, times SMs and clock"
-_COUNTED = {field.name for field in dataclasses.fields(DeviceSpec) if field.type == "int"}
+_COUNTED = {field.name for field in dataclasses.fields(DeviceSpec) if field.type is int}
 BUS = 0.86  # of the bus's rate is what the H200 reaches: 55 of 64 GB/s
 
 

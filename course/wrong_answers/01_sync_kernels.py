@@ -699,7 +699,7 @@ def layer(a, x, b):
 # + y[row] = sum;
 
 
-# %% id=01-broadcast cause="2 threads write element 15"
+# %% id=01-broadcast cause="2 threads write element"
 # - if (row < m && col < n) {
 # - out[row * n + col] = tall[row] + wide[col];
 # - }

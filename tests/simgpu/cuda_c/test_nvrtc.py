@@ -22,6 +22,7 @@ STRICTER = {
     "o[i] = 18446744073709551616 > 1;", "o[i] = 'ab';", "o[i] = 'é';", 'printf("%d", 1.0f);', 'printf("%f", n);', 'printf("%s", n);', 'printf("%d");', 'printf("100%\\n");',
     'printf("%q", 3);', "__shfl_sync(0xffffffff, i, 0, 5);",
     "__device__ int f() { return; }\n" + HEAD + "f(); }",
+    'asm volatile("cp.async.wait_group %0;");', "int** p = &o; const int** q = p;",
 }  # fmt: skip
 
 

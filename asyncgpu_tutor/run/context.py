@@ -39,7 +39,7 @@ class Run(Tag):
     beside: frozenset[protocol.Stream] = frozenset()
     # Asked when it is over: they raise what no event tells.
     checks: tuple[Callable[[], None], ...] = ()
-    # In a capture, the bodies of decisions that are being written down, the innermost last.
+    # A capture has here the bodies of decisions that it is writing down, the innermost last.
     bodies: tuple[object, ...] = ()
 
     def __init__(

@@ -330,8 +330,8 @@ def current_policy() -> SchedulingPolicy:
     scoped = _scoped.get()
     found = scoped.found
     if found is None or found[0] is not _process:
-        device = current_device()
-        process = _process  # looked at once, since another thread may choose something else any time
+        # The choice is looked at once, since another thread may choose something else any time.
+        device, process = current_device(), _process
         policy = _policy_for(scoped.device or process.device or device, scoped, process)
         found = scoped.found = (process, policy)
     return found[1]

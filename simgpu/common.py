@@ -49,6 +49,7 @@ class Pinned(np.ndarray[Any, Any]):
     ) -> Any:
         if out:
             more["out"] = tuple(x.view(np.ndarray) if isinstance(x, Pinned) else x for x in out)
+        more |= {key: x.plain() for key, x in more.items() if isinstance(x, Pinned)}  # `where`
         read = [x.plain() if isinstance(x, Pinned) else x for x in args]
         got = getattr(ufunc, method)(*read, **more)
         return out[0] if len(out) == 1 else got  # so that += leaves it what it is

@@ -82,7 +82,8 @@ class HostArray(np.lib.mixins.NDArrayOperatorsMixin):
         out = kwargs.get("out", ())
         if out:
             kwargs["out"] = tuple([_plain(x) for x in out])
-        result = getattr(ufunc, method)(*[_plain(x) for x in inputs], **kwargs)
+        named = {key: _plain(x) for key, x in kwargs.items()}  # `where` is an array, too
+        result = getattr(ufunc, method)(*[_plain(x) for x in inputs], **named)
         return out[0] if len(out) == 1 else result  # so that += leaves the handle what it is
 
     def __getitem__(self, index: Any) -> Any:

@@ -21,6 +21,7 @@ from .test_waiting import awaited
 READS: list[Callable[[Any], object]] = [
     np.asarray, list, np.sum, float, bool, lambda host: host[0], lambda host: host + 1,
     lambda host: 1 + host, lambda host: host.sum(), lambda host: host.tolist(), lambda host: host == 1,
+    lambda host: np.sum([1], where=host),
 ]  # fmt: skip
 
 

@@ -408,7 +408,11 @@ async def test_work_behind_a_wait_takes_as_long_as_any(sim: SimDevice) -> None:
     assert other == pytest.approx((long, before), abs=0.5)
 
 
-@pytest.mark.parametrize("look", [np.sum, np.negative, str, list, max])
+def _chosen_by(host: Any) -> Any:
+    return np.add.reduce(np.ones(host.nbytes), where=host.view(bool))
+
+
+@pytest.mark.parametrize("look", [np.sum, np.negative, str, list, max, _chosen_by])
 def test_an_array_is_not_read_while_a_device_may_write_it(sim: Device, look: Any) -> None:
     host, x, stream = agt.pin(np.ones((2, 8), np.float32)), agt.ones(8).sync(), agt.create_stream()
     agt.d2h(x, out=host[0]).async_on(stream)

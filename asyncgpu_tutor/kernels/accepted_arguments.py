@@ -125,7 +125,8 @@ def _record(wanted: str, record: np.dtype[Any], given: Any) -> Any:
 def _whole(wanted: str, limits: np.iinfo[Any], given: Any) -> int:
     if isinstance(given, float | np.floating):
         raise ArrayDTypeError(f"{wanted}, and got the float {given!r}: pass an int")
-    if not isinstance(given, int | np.bool_ | np.integer):
+    duration = isinstance(given, np.timedelta64)  # which to NumPy is a whole number
+    if duration or not isinstance(given, int | np.bool_ | np.integer):
         raise _other(wanted, given)
     whole = int(cast(Any, given))
     if not limits.min <= whole <= limits.max:
@@ -135,7 +136,8 @@ def _whole(wanted: str, limits: np.iinfo[Any], given: Any) -> int:
 
 
 def _real(wanted: str, dtype: np.dtype[Any], given: Any) -> Any:
-    if not isinstance(given, bool | int | float | np.bool_ | np.integer | np.floating):
+    duration = isinstance(given, np.timedelta64)
+    if duration or not isinstance(given, bool | int | float | np.bool_ | np.integer | np.floating):
         raise _other(wanted, given)
     try:
         return dtype.type(cast(Any, given))

@@ -93,7 +93,8 @@ def test_a_kernel_takes_arrays_and_numbers_on_any_stream() -> None:
 READS = """struct S { int a[1]; };
 extern "C" __global__ void number(long long* o, int n) { *o = n; }
 extern "C" __global__ void array(long long* o, int* x) { *o = x[0]; }
-extern "C" __global__ void record(long long* o, S s) { *o = s.a[0]; }"""
+extern "C" __global__ void record(long long* o, S s) { *o = s.a[0]; }
+extern "C" __global__ void real(long long* o, float f) { *o = f; }"""
 
 
 @pytest.mark.parametrize(
@@ -104,6 +105,8 @@ extern "C" __global__ void record(long long* o, S s) { *o = s.a[0]; }"""
         *(("number", value, "cannot be passed for 'n'")
           for value in (1 << 40, np.int64(1 << 40), np.uint32(1 << 31), 1.5, np.float32(2))),
         ("number", None, "None is no number for 'n', which is int"),
+        *(("real", value, "is no number for 'f', which is float")
+          for value in (np.complex64(1 + 2j), 1j, np.timedelta64(3, "s"))),
         ("record", 5, "'s' is a S of 4 bytes, and no record was given, but int"),
         ("array", np.array([5], "<i4"), ""),
         ("array", np.array([5], ">i4"), r"of >i4, .* pass x.astype\("),

@@ -232,7 +232,9 @@ def passed(parameter: KernelParameter, given: Any) -> GlobalMemory | np.generic 
         if given.nbytes != record.itemsize:
             raise ArrayDTypeError(f"{wanted} a record of {given.nbytes} was given")
         return given
-    if not isinstance(given, bool | int | float | np.number | np.bool_) or dtype is None:
+    # NumPy's durations are whole numbers to it, in a unit that no parameter has.
+    real = isinstance(given, bool | int | float | np.integer | np.floating | np.bool_)
+    if not real or isinstance(given, np.timedelta64) or dtype is None:
         raise ArrayDTypeError(f"{shown} is no number for {name}, which is {parameter.ctype}")
     number = cast(Any, given)
     if dtype.kind in "iu":

@@ -220,3 +220,8 @@ def deliver(result: Any) -> Any:
     if type(result) is Lent:
         return result.data()
     return in_containers(_plain, result)
+
+
+def copied(thing: Any) -> Any:
+    """A copy of a host array, for somebody to own; everything else as it is."""
+    return thing.copy() if isinstance(thing, np.ndarray) else thing  # pyright: ignore[reportUnknownVariableType] - whatever is in it

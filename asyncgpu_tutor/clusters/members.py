@@ -68,8 +68,8 @@ class Gpu(StaysHere, ABC):
     async def put(self, host: npt.ArrayLike, name: str | None = None) -> RemoteArray:
         """Copy a host array to this GPU, once, to be used there by its `op()`."""
         self._check()
-        # It is pinned where it is copied from.
-        op = value(np.asarray(host)).and_then(partial(_upload, name))
+        # A copy, since the caller may write to its own on the way; it is pinned where it is copied from.
+        op = value(np.array(host)).and_then(partial(_upload, name))
         op._label = f"put {name}" if name else "put"
         op._used = True
         return self._received(await self._run(op))

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
-from asyncgpu_tutor.arrays.host import buffers, in_containers
+from asyncgpu_tutor.arrays.host import buffers, copied, in_containers
 from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError, UsageError
 from asyncgpu_tutor.ops.operation import DeviceOp, as_op
 from asyncgpu_tutor.ops.pinned import pinned
@@ -130,7 +130,7 @@ class PipelineSlot(Generic[T]):
         if self._waited_for is not None:
             self._waited_for.result()  # raises what went wrong
         output: Any = self._output
-        taken: Any = output.copy() if type(output) is np.ndarray else in_containers(_copied, output)
+        taken: Any = output.copy() if type(output) is np.ndarray else in_containers(copied, output)
         return taken
 
     def check_request(self, request: Request) -> None:
@@ -164,7 +164,3 @@ def _refuse_device_arrays(handle: Any) -> None:
             f"the pipeline of a server yields {handle!r}, which the next request overwrites: end it "
             "in a copy to the host, .to_host() or agt.d2h(...)"
         )
-
-
-def _copied(handle: Any) -> Any:
-    return handle.copy() if isinstance(handle, np.ndarray) else handle  # pyright: ignore[reportUnknownVariableType] - whatever is in it

@@ -164,6 +164,21 @@ async def test_an_array_that_goes_along_by_value_is_said() -> None:
             await gpus[0].put(host)
 
 
+@pytest.mark.parametrize("apart", [False, True])
+async def test_host_arrays_travel_as_they_are_then_and_are_the_receivers_own(apart: bool) -> None:
+    async with agt.cluster("sim", gpus=1, apart=apart) as gpus:
+        mine = agt.pin(NUMBERS)
+        putting = asyncio.create_task(gpus[0].put(mine))
+        await asyncio.sleep(0)  # it is on its way
+        mine[:] = 7
+        x = await putting
+        assert (await gpus[0](x.op().to_host())).tolist() == NUMBERS.tolist()
+        with pytest.warns(ByValueWarning):
+            found = await gpus[0](agt.value([mine]))
+        found[0][:] = 8  # no array here
+        assert mine.tolist() == [7] * 8
+
+
 async def test_what_a_recipe_carries_is_found_in_defaults_and_inner_functions() -> None:
     def by_keyword(x: object, *, held: Any = NUMBERS) -> agt.DeviceOp[Any]:
         return agt.value(held)

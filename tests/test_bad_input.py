@@ -90,6 +90,22 @@ CALLS: list[tuple[Callable[[], object], type[Exception], str]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("by", "known", "settles", "told"),
+    [(4, "block", "grid", r"different numbers of blocks \(\(2, 1, 1\), \(1, 1, 1\)\)"),
+     (2, "grid", "block", r"different sizes of blocks \(\(4, 1, 1\), \(2, 1, 1\)\)")],
+)  # fmt: skip
+def test_partitions_agree_on_what_is_not_given(
+    device: Device, by: int, known: str, settles: str, told: str
+) -> None:
+    both: Any = agt.Kernel("__global__ void both(float* a, float* b) { a[0] = b[0] = 1; }")
+    a, b = agt.zeros(8).sync().partition(4), agt.zeros(4).sync().partition(by)
+    for given in ({}, {known: 1}):
+        with pytest.raises(LaunchConfigError, match=told):
+            both(a, b, **given)
+    both(a, b, **{settles: 1}).sync()
+
+
 def test_a_wrong_call_moves_nothing(device: Device) -> None:
     x, gone = ones(), ones()
     gone.share()

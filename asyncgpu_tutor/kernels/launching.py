@@ -61,7 +61,7 @@ class CallChecks:
         if [*map(type, numbers)] != self._kinds or numbers != seen:
             args, rows = self._look_at_numbers(args)
         passed = [*args]
-        part: Partition | None = None  # the first one; where there are more, they have to agree
+        part, agree = None, True  # the first partition, and whether others are split as it is
         arrays: list[DeviceArray] = []
         owned = False  # whether there are any
         shares: tuple[Share | None, ...] = ()
@@ -70,11 +70,8 @@ class CallChecks:
             if type(array) is Partition:
                 if part is None:
                     part = array
-                elif part._how[0] != array._how[0] and None in (grid, block):
-                    raise LaunchConfigError(
-                        f"{self._signature.name}() got partitions with different numbers of blocks "
-                        f"({part.grid}, {array.grid}): make them agree, or pass grid= and block="
-                    )
+                elif part._how != array._how:
+                    agree = False
                 array = array.array
             elif type(array) is not DeviceArray:
                 array = look(array)  # an array of another library; anything else is refused
@@ -95,7 +92,7 @@ class CallChecks:
                 shares += (array._share,)
             arrays.append(array)
             passed[place] = array._memory
-        if part is not None and grid is None and block is None:
+        if part is not None and agree and grid is None and block is None:
             how = part._how
         else:
             how = configuration(self._signature.name, args, grid, block)
@@ -173,15 +170,26 @@ def as_dim3(what: str, given: int | tuple[int, ...]) -> Dim3:
 def configuration(name: str, args: Sequence[Any], grid: Size, block: Size) -> tuple[Dim3, Dim3]:
     """Grid and block, as given or from a partition; `LaunchConfigError` if they cannot be known."""
     if grid is None or block is None:
-        found: Partition | None = next((arg for arg in args if type(arg) is Partition), None)
-        if found is None:
+        found = [arg._how for arg in args if type(arg) is Partition]
+        if not found:
             raise LaunchConfigError(
                 f"{name}() does not know how many threads to start: partition the output, as in "
                 f"{name}(..., out.partition(256)), or pass both grid= and block="
             )
-        grid = found.grid if grid is None else grid
-        block = found.block if block is None else block
+        grids, blocks = zip(*found, strict=True)
+        grid = _agreed(name, "numbers", grids) if grid is None else grid
+        block = _agreed(name, "sizes", blocks) if block is None else block
     return as_dim3("grid", grid), as_dim3("block", block)
+
+
+def _agreed(name: str, what: str, asked: Sequence[Dim3]) -> Dim3:
+    """What all partitions ask for; `LaunchConfigError` if they don't agree."""
+    if len(set(asked)) > 1:
+        raise LaunchConfigError(
+            f"{name}() got partitions with different {what} of blocks "
+            f"({', '.join(map(str, dict.fromkeys(asked)))}): make them agree, or pass grid= and block="
+        )
+    return asked[0]
 
 
 def check_limits(name: str, grid: Dim3, block: Dim3, shared_mem: int, limits: Limits) -> None:

@@ -157,9 +157,14 @@ def _auto(c: Context, item: ast.Declarator) -> Evaluate | None:
         c.fail(item.at, f"'auto* {item.name}' needs a pointer, not a '{types.spelled(new.type)}'")
     if isinstance(new.type, types.Void):
         c.fail(item.at, f"'{item.name}' cannot be void")
-    if item.name in c.frame.addressed or c.lives_in_memory(new.type):
-        return _in_memory(c, item, new.type, item.type.const, given=new)
-    return _bind(c, item, new.type, new, item.type.const)
+    const, ctype = item.type.itself("const"), new.type
+    if item.type.pointers and isinstance(ctype, types.Pointer):
+        said = item.type.const, item.type.volatile
+        ctype = replace(ctype, const=ctype.const or said[0], volatile=ctype.volatile or said[1])
+        new = conversions.convert(c, new, ctype, item.at)
+    if item.name in c.frame.addressed or c.lives_in_memory(ctype):
+        return _in_memory(c, item, ctype, const, given=new)
+    return _bind(c, item, ctype, new, const)
 
 
 def _bind(

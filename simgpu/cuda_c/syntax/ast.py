@@ -386,6 +386,29 @@ class FunctionDecl(SyntaxNode):
     namespace: tuple[str, ...] = ()  # those around it, outermost first
     bounds: Attribute | None = None  # a kernel's `__launch_bounds__`
 
+    def defines(self, before: FunctionDecl) -> bool:
+        """Tell whether this is the function that was declared before, by its name and parameters."""
+        heads = [[_outline(f, p) for p in f.params] for f in (before, self)]
+        return (
+            before.body is None
+            and before.name == self.name
+            and heads[0] == heads[1]
+            and before.const == self.const
+        )
+
+    def take_defaults(self, before: FunctionDecl) -> None:
+        """Take over what the declaration gives to arguments that are left out."""
+        for param, declared in zip(self.params, before.params, strict=True):
+            param.default = param.default or declared.default
+
+
+def _outline(function: FunctionDecl, param: Param) -> object:
+    """What tells a parameter from one of another type; one that a template leaves open is its number."""
+    open_names = [one.name for one in function.template or ()]
+    base: object = param.type.base
+    base = open_names.index(base) if base in open_names else base
+    return base, len(param.type.pointers), param.type.reference, len(param.dims)
+
 
 class Lambda(Expression):
     """`[=](int a) { ... }`, its function named as the operator that calls it."""

@@ -145,7 +145,10 @@ class _Parser(StructParser):
         self._read_item(template)
         around = self._open_namespaces(all_of_them=True)
         for function in self.result.functions[functions:]:
-            function.namespace = around
+            function.namespace = (*around, *function.namespace)
+            for before in self.result.functions[:functions]:
+                if before.namespace == function.namespace and function.defines(before):
+                    function.take_defaults(before)
         for node in self.result.order[nodes:]:
             self.result.namespaces[id(node)] = around
 
@@ -234,12 +237,13 @@ class _Parser(StructParser):
             self._method(storage, wanted)
             return
         # The names of a namespace that stands in front of its own are known in it.
-        outside = self.at("operator") or self.namespace_here() != ""
+        within = self._namespaces_here()
+        outside = self.at("operator") or bool(within)
         name = self.operator_name() or self.identifier("the name of a function or variable")
         a_value = base.const and not (self.ahead().is_(")", "...") or self.at_type(1))
         if (self.at("(") and not a_value) or (template is not None and self.at("<")):
             with self._all_names(outside):
-                self._function(storage, wanted, name, template)
+                self._function(storage, wanted, name, template, within)
             return
         if template is not None:
             if not self.at("="):
@@ -265,12 +269,21 @@ class _Parser(StructParser):
         node = ast.StructDef(at=name.at, name=name.text, members=[member], template=template)
         self.result.order.append(node)
 
+    def _namespaces_here(self) -> tuple[str, ...]:
+        """The namespaces that stand in front of the name at hand, outermost first."""
+        start = self.position
+        while self.tokens[start - 1].is_("::") and self.tokens[start - 2].text in self.namespaces:
+            start -= 2
+        return tuple(token.text for token in self.tokens[start : self.position : 2])
+
     def _function(
-        self, storage: set[str], returns: ast.TypeName, name: Token, template: ast.Template | None
-    ) -> None:
+        self, storage: set[str], returns: ast.TypeName, name: Token, template: ast.Template | None,
+        within: tuple[str, ...],
+    ) -> None:  # fmt: skip
         if template is None:
             self.functions_here.add(name.text)
         function = self.function(storage, returns, name, template)
+        function.namespace = within
         function.c_linkage = 'extern "C"' in storage or "" in self.open_braces
         if function.kernel and (returns.base != "void" or returns.pointers):
             self.fail("a __global__ function must return void", returns.at)
@@ -304,14 +317,17 @@ class _Parser(StructParser):
             self.fail(text, name.at)
         with self._all_names(True):
             given = self.function(storage, returns, name, None, owner)
-        for node in self.result.order:
-            if isinstance(node, ast.StructDef) and node.name == owner:
-                for method in node.methods:
-                    same = method.name == name.text and len(method.params) == len(given.params)
-                    if same and method.body is None:
-                        method.params, method.body = given.params, given.body
-                        method.initial, method.refusal = given.initial, given.refusal
-                        return
+        structs = [n for n in self.result.order if isinstance(n, ast.StructDef) and n.name == owner]
+        count, methods = len(given.params), [m for node in structs for m in node.methods]
+        methods = [m for m in methods if m.name == given.name and len(m.params) == count]
+        for method in sorted(
+            methods, key=given.defines, reverse=True
+        ):  # else by another name of a type
+            if method.body is None:
+                given.take_defaults(method)
+                method.params, method.body = given.params, given.body
+                method.initial, method.refusal = given.initial, given.refusal
+                return
         self.fail(f"'{owner}' declares no such member function '{name.text}'", name.at)
 
     @contextmanager

@@ -268,6 +268,16 @@ STATEMENTS: list[tuple[str, str, Any]] = [
         ("", "int b = 0; if (int K = n) b = K - 31;"), ("", "auto f = [](int K) { return K * 2; }; int b = f(1) - 1;"),
         ("__device__ int f(int K) { return K * 2; }", "int b = f(1) - 1;"),
         ("__device__ int f(int a) { return a; }", "int (*p)(int K) = f; int b = p(1);"))),
+    # A declaration gives arguments their defaults, and tells which of several functions gets a body further on.
+    ("__device__ int f(int a, int b = 2); __device__ int g() { return f(1); } __device__ int f(int c, int b) { return c + b; }",
+     "o[i] = g();", 3),
+    ("template <class T> __device__ T f(T a, T b = 2); template <class U> __device__ U f(U a, U b) { return a + b; }", "o[i] = f(1);", 3),
+    ("namespace a { namespace b { __device__ int f(int k = 3); } __device__ int g() { return b::f(); } } __device__ int a::b::f(int k) { return k; }",
+     "o[i] = a::g() * 10 + a::b::f(4);", 34),
+    ("""struct S { int v; __device__ int get(int k = 10) const; __device__ int& get(int k = 0); };
+        __device__ int& S::get(int) { return v; } __device__ int S::get(int k) const { return v + k; }""",
+     "S s{1}; s.get() = 2; const S& t = s; o[i] = t.get() * 100 + s.v;", 1202),
+    ("", "const auto* p = o; p += 2; auto* const q = x + 1; q[i - 1] = p - o;", 2),
     # Written in CUDA C (`c_functions.h`).
     ("", "__stcs(o + i, 7); o[i] += __ldcg(&o[i]);", 14),
     ("", "int all; unsigned m = __match_all_sync(~0u, n, &all); o[i] = (m == ~0u) + 2 * all;", 3),
@@ -413,7 +423,8 @@ FLOATS = [
     ("floorf(-1.5f) + ceilf(1.2f) + truncf(-1.7f)", -1.0),
     ("roundf(2.5f) + rintf(2.5f) + roundf(-0.5f)", 4.0), ("fmodf(7.5f, 2.0f)", 1.5),
     ("copysignf(3.0f, -1.0f)", -3.0), ("exp2f(10.0f)", 1024.0),
-    ("powf(2.0f, 0.5f)", np.float32(2) ** np.float32(0.5)),
+    ("cbrtf(27.0f) - cbrtf(343.0f) / 7", 2.0), ("sinpif(1.0f) + cospif(-2.5f) + sinpi(-3.0) + cospi(1e6 + 0.5)", 0.0),
+    ("sinpif(-1.5f) + 10 * cospif(1.0f) + 100 / sinpif(-1.0f)", -np.inf), ("powf(2.0f, 0.5f)", np.float32(2) ** np.float32(0.5)),
     ("max(1.5f, 2.5f) - min(1.5f, 2.5f)", 1.0), ("fabsf(-2.0f) + abs(-3.0f)", 5.0),
     ("1.0f / fmaxf(-0.0f, 0.0f) > 0 && 1.0f / fminf(0.0f, -0.0f) < 0", 1.0),
     ("1e10f + 1.0f - 1e10f", 0.0), ("(float)16777217", 16777216.0),

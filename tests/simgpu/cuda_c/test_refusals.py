@@ -62,6 +62,7 @@ WRONG = [
     "float a[2][4]; const float (*c)[4] = a; float (*p)[4] = c;", "float (*p)[4] = (float (*)[3])x;",
     "struct S { int a[2]; } s; const S* c = &s; int* p = c->a;", "struct S { int a; }; struct T { int a; }; S s[1] = {T{1}};", "struct S { int a; } s; switch (s) { case 1: break; }",
     "if (n) { struct L { int a; }; } o[i] = sizeof(L);", "auto p = (float(*q)[2])x;",
+    "const auto* p = o; p[0] = 1;", "auto* const p = o; p++;",
 ]  # fmt: skip
 
 PAIR = "struct P { int a; float b; };\n"

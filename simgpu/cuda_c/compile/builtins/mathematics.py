@@ -80,6 +80,15 @@ def _exact(function: Callable[[Any], Any]) -> Function:
     return evaluate
 
 
+def _of_half_turns(ahead: int, x: Any) -> Any:
+    """`sin(pi * (x + ahead / 2))`, which is exactly 0, 1 or -1 where that is its value."""
+    near = np.rint(2 * x)
+    rest = np.pi * (x - near / 2)
+    quarter = np.fmod(np.fmod(near, 4) + 4 + ahead, 4)
+    out = select_lanes(np.fmod(quarter, 2) == 1, np.cos(rest), np.sin(rest))
+    return select_lanes(out == 0, 0.0 if ahead else 0 * x, select_lanes(quarter >= 2, -out, out))
+
+
 def greater(x: Any, y: Any) -> Any:
     """PTX `max`: a NaN gives way to a number, and -0 is less than +0 (which C leaves open)."""
     out = np.fmax(x, y)
@@ -113,14 +122,13 @@ _CHEAP_1: dict[str, Function] = {
 _SLOW_1: dict[str, Function] = {
     "sqrt": np.sqrt,
     "rsqrt": _exact(lambda x: 1.0 / np.sqrt(x)),
-    "cbrt": np.cbrt,
+    "cbrt": _exact(np.cbrt),
     "exp": np.exp, "exp2": np.exp2, "exp10": _exact(lambda x: 10.0**x), "expm1": np.expm1,
     "log": np.log, "log2": np.log2, "log10": np.log10, "log1p": np.log1p,
     "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos,
     "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh,
     "acosh": np.arccosh, "atanh": np.arctanh,
-    "sinpi": _exact(lambda x: np.sin(np.pi * np.fmod(x, 2.0))),
-    "cospi": _exact(lambda x: np.cos(np.pi * np.fmod(x, 2.0))),
+    "sinpi": _exact(partial(_of_half_turns, 0)), "cospi": _exact(partial(_of_half_turns, 1)),
     "erf": _by_element(math.erf), "erfc": _by_element(math.erfc), "normcdf": _by_element(_normcdf),
     "tgamma": _by_element(math.gamma, 1, lambda x: math.nan if x < 0 else math.inf),
     "lgamma": _by_element(math.lgamma, 1, lambda x: math.inf),

@@ -41,7 +41,9 @@ def slimming(most: int) -> Callable[[ChromeEvent], ChromeEvent | None]:
     events = itertools.count(1)
 
     def slimmed(found: ChromeEvent) -> ChromeEvent | None:
-        if "ph" not in found:
+        if "ph" not in found or not (
+            "ts" in found or "pid" in found
+        ):  # it may be of an event's args
             return found
         if found["ph"] not in ("X", "B", "E") or str(found.get("cat")) in _NOISE:
             return None

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from asyncgpu_tutor.traces.formats.own_json import json_text
 from asyncgpu_tutor.traces.spans.lanes import Lane, lanes, ranges_above
 from asyncgpu_tutor.traces.spans.span import Span
 from asyncgpu_tutor.traces.spans.vocabulary import KIND_WORDS, device_words
@@ -37,9 +38,9 @@ def write_chrome(
             events.append(_slice(span, place[span.id]))
         threads += max(row) + 1
     events += _arrows(spans, place)
-    facts = {"device": device, "clock": clock, "about": json.dumps(dict(about))}
+    facts = {"device": device, "clock": clock, "about": json_text(dict(about))}
     body = {"traceEvents": events, "displayTimeUnit": "ns", "otherData": {"asyncgpu_tutor": facts}}
-    path.write_text(json.dumps(body) + "\n", encoding="utf-8")
+    path.write_text(json_text(body) + "\n", encoding="utf-8")
 
 
 def _names(lane: Lane, row: list[int]) -> Iterator[str]:
@@ -71,7 +72,7 @@ def _slice(span: Span, thread: int) -> _Event:
     if span.after:
         args["after"] = json.dumps(span.after)
     for key, value in span.detail.items():
-        args[key] = value if isinstance(value, str | int | float) else json.dumps(value)
+        args[key] = value if isinstance(value, str | int | float) else json_text(value)
     times = {"ts": span.start, "dur": span.duration}
     return {"ph": "X", "name": span.name, "pid": _PROCESS, "tid": thread, **times, "args": args}
 

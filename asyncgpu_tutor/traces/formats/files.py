@@ -73,9 +73,12 @@ def read(path: Path) -> Parts:
 
     damage = Damage()
     text = _text(path, packed=head[:2] == b"\x1f\x8b")
-    body = own_json.parsed(text, _chrome_rows.slimming(own_json.MOST_SPANS), damage)
+    # Only Chrome's events may be slimmed: ours have details of any names.
+    foreign = '"traceEvents"' in text or text[:1000].lstrip()[:1] == "["
+    slim = _chrome_rows.slimming(own_json.MOST_SPANS) if foreign else None
+    body = own_json.parsed(text, slim, damage)
     if "traceEvents" not in body:
-        return own_json.read_own_json(body)
+        return own_json.read_own_json(own_json.parsed(text) if foreign else body)
     if "asyncgpu_tutor" in str(body.get("otherData"))[:100]:
         raise UsageError(f"{path} is for Perfetto and lacks some facts: load what `save` wrote")
     export = _chrome_rows.collect_events(

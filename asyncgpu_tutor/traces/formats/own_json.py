@@ -40,7 +40,18 @@ def write_own_json(
     body: dict[str, object] = {"format": _FORMAT, "clock": clock, "device": device, "spans": rows}
     if about:
         body["about"] = dict(about)
-    return json.dumps(body, indent=1, sort_keys=True)
+    return json_text(body, indent=1, sort_keys=True)
+
+
+def json_text(body: object, **how: Any) -> str:
+    """JSON, as any reader takes it; `UsageError` if it would hold what JSON has not."""
+    try:
+        return json.dumps(body, allow_nan=False, **how)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UsageError(
+            f"this trace cannot be written as JSON: {error}. Its `about` and the details of its spans may "
+            "hold texts, finite numbers of Python's, lists, and dicts whose keys are texts"
+        ) from None
 
 
 def read_own_json(body: Mapping[str, object]) -> Parts:

@@ -2,9 +2,11 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from asyncgpu_tutor import Trace
@@ -93,3 +95,29 @@ def test_the_file_is_for_viewers_and_not_read_back(trace: Trace, tmp_path: Path)
     trace.to_perfetto(tmp_path / "trace.json")
     with pytest.raises(UsageError, match="load what `save` wrote"):
         Trace.load(tmp_path / "trace.json")
+
+
+FACTS: list[dict[str, Any]] = [
+    {"ph": 7},
+    {"ph": "X", "ts": 1, "more": {"ph": "M", "pid": 1}},
+    {"traceEvents": {"ph": "X", "ts": 1, "more": 2}},
+]
+
+
+@pytest.mark.parametrize("facts", FACTS)
+def test_facts_may_be_called_as_fields_of_chromes_events_are(
+    facts: dict[str, Any], trace: Trace, tmp_path: Path
+) -> None:
+    spans = [replace(span, detail=facts) for span in trace]
+    told = replace(trace, spans=spans, about=facts)
+    told.save(tmp_path / "t.json")
+    assert Trace.load(tmp_path / "t.json") == told
+
+
+@pytest.mark.parametrize("fact", [float("nan"), np.int64(3), {1, 2}])
+@pytest.mark.parametrize("write", [Trace.save, Trace.to_perfetto])
+def test_what_json_has_not_is_refused_where_it_is_written(
+    write: Any, fact: object, trace: Trace, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match=r"cannot be written as JSON: .*finite numbers"):
+        write(replace(trace, about={"fact": fact}), tmp_path / "t.json")

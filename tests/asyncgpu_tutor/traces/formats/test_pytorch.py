@@ -116,6 +116,12 @@ def test_events_may_stand_alone_and_times_may_be_text(tmp_path: Path) -> None:
     assert len(load(tmp_path, events).device_spans) == 2
 
 
+def test_arguments_of_an_event_may_be_called_as_fields_of_one_are(tmp_path: Path) -> None:
+    args: dict[str, Any] = {"ph": "X", "device": 1, "stream": 13, "correlation": 3}
+    (span,) = load(tmp_path, {"traceEvents": [event("kernel", "k", 10, 5, **args)]})
+    assert (span.device, span.detail["cuda_stream"]) == ("cuda:1", 13)
+
+
 def test_numbers_that_nothing_can_have_and_halves_of_letters_are_left_out(tmp_path: Path) -> None:
     huge = 10**400
     odd = event("kernel", "k\ud800", 1, 2, 7, grid=[huge, 1, 1], block=[1, 1, 1], bytes=huge)

@@ -18,7 +18,6 @@ from simgpu.errors import (
     DeviceError,
     DeviceMismatchError,
     RunawayKernelError,
-    StreamRaceError,
     UpstreamError,
     UsageError,
 )
@@ -391,13 +390,18 @@ class Device:
     ) -> None:
         """The host makes the call for a piece of work, and the stream has one more.
 
-        In a graph the call has been made: `graph_call` is its span, if there is a recording.
+        In a graph the call has been made and its arrays noted: `graph_call` is its span, if there is a
+        recording.
         """
         target = self.own(stream)
         group = self.caller.group()
-        access = target.access(piece.name, group, piece.tells)
-        shared = _on_host(piece)
-        self._touch(piece, shared, access, target.clock)
+        if not in_graph:
+            self.machine.make_room()
+        now, shared = target.ordered(), pieces.on_host(piece)
+        access = target.access(piece.name, group, piece.tells, now)
+        if not in_graph:
+            with pieces.Noted(self.machine.host_history) as noted:
+                noted.touch(piece, shared, access, now)
         does = "launch" if piece.kind == "kernel" else "enqueue"
         call = graph_call if in_graph else self.call(f"{does} {piece.name}", piece.cost)
         ready = self.machine.host + self.spec.start_us
@@ -459,7 +463,7 @@ class Device:
             if piece.decides is not None:
                 cause.ready = ended
                 chosen, again = piece.decides()
-                coming = [self._command(p, _on_host(p), cause) for p in chosen]
+                coming = [self._command(p, pieces.on_host(p), cause) for p in chosen]
                 if again:
                     coming.append(self._command(piece, uses, cause, turn + 1))
                 target.queue.waiting.extendleft(reversed(coming))
@@ -481,39 +485,8 @@ class Device:
         calls = start, end, skipped, in_vain, show
         return Command(resource, cause.ready + delay, cause.op, *calls, gap=gap)
 
-    def _touch(
-        self, piece: EnginePiece, shared: list[HostUse], access: BufferAccess, now: Clock
-    ) -> None:
-        """Note what it reads and writes; what is refused has touched nothing, so the host's comes first."""
-        try:
-            for use in shared:
-                self.machine.host_history.touch(use, access, now)
-            for memory in piece.reads:
-                memory.history.read(memory.cells, access, now)
-            for number, memory in enumerate(piece.writes):
-                by = piece.adds[number] if piece.adds else ""
-                memory.history.write(memory.cells, access, now, by)
-        except StreamRaceError:
-            self.machine.host_history.withdraw(access)
-            raise
-
     def own(self, stream: object) -> Stream:
         """A stream, if it is one of this device's."""
         if not isinstance(stream, Stream) or stream.device is not self:
             raise DeviceMismatchError(f"{stream!r} is not a stream of {self.name}")
         return stream
-
-
-def _on_host(piece: EnginePiece) -> list[HostUse]:
-    """The parts of the host's memory that a piece of work touches."""
-    talks, out = piece.tells, list[HostUse]()
-    for writes, memories in ((False, piece.reads), (True, piece.writes)):
-        for memory in memories:
-            if (cells := memory.cells).mapped:
-                alone = talks is None or not (talks.waits or memory.place in talks.by)
-                out.append((cells.data, cells.name, writes, alone))
-    if piece.lent is not None:
-        out.append((piece.lent, piece.writes[0].cells.name, False, True))
-    if piece.fills is not None:
-        out.append((piece.fills, piece.reads[0].cells.name, True, True))
-    return out

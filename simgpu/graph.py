@@ -6,14 +6,15 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import count
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from simgpu import pieces
 from simgpu.common import PreparedCall
 from simgpu.launches import KernelLaunch
 from simgpu.machine import exclusive
+from simgpu.order import Clock
 from simgpu.pieces import EnginePiece
-from simgpu.stream import Event, Stream
+from simgpu.stream import Stream
 
 if TYPE_CHECKING:
     from simgpu.device import Device
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 # On which stream, and what: a piece of work to enqueue, or the number of an event to record or to wait for.
 Step = tuple[int, EnginePiece | tuple[Literal["record", "wait_event"], int]]
 Work = Callable[[EnginePiece, Stream], None]
-_Ways = tuple[Work, Callable[[Stream], Event], Callable[[Stream, Event], None]]
+T = TypeVar("T")
+_Ways = tuple[Work, Callable[[Stream], T], Callable[[Stream, T], None]]
 
 
 class Replay:
@@ -69,7 +71,9 @@ class Graph:
     def launch(self, stream: object) -> None:
         """Enqueue all of them, behind what `stream` holds."""
         device, root, spec = self.device, self.device.own(stream), self.device.spec
-        rest = self._further * spec.graph_branch_us
+        streams, rest = [root, *self._branches], self._further * spec.graph_branch_us
+        device.machine.make_room()
+        self._note(streams)
         call = device.call(f"launch graph {self.name}", spec.graph_launch_us + rest, rest)
         handed_over: set[Stream] = set()
 
@@ -79,7 +83,27 @@ class Graph:
             handed_over.add(branch)
             branch.device.enqueue(piece, branch, graph_call=call, in_graph=True)
 
-        _walk(self._steps, [root, *self._branches], (work, Stream.mark, Stream.follow))
+        _walk(self._steps, streams, (work, Stream.mark, Stream.follow))
+
+    def _note(self, streams: Sequence[Stream]) -> None:
+        """Note what all pieces touch, as they will be ordered; nothing if one of them is refused."""
+        clocks, group = _Clocks(), self.device.caller.group()
+
+        def work(piece: EnginePiece, on: Stream) -> None:
+            access = on.access(piece.name, group, piece.tells, clocks[on])
+            noted.touch(piece, pieces.on_host(piece), access, clocks[on])
+
+        record: Callable[[Stream], Clock] = lambda on: clocks[on].copy()  # noqa: E731
+        with pieces.Noted(self.device.machine.host_history) as noted:
+            _walk(self._steps, streams, (work, record, lambda on, event: clocks[on].merge(event)))
+
+
+class _Clocks(dict[Stream, Clock]):
+    """Copies of the clocks of streams, made when they are first asked for."""
+
+    def __missing__(self, stream: Stream) -> Clock:
+        self[stream] = clock = stream.ordered().copy()
+        return clock
 
 
 def _with(piece: EnginePiece, **detail: object) -> EnginePiece:
@@ -87,10 +111,10 @@ def _with(piece: EnginePiece, **detail: object) -> EnginePiece:
     return replace(piece, detail={**piece.detail, **detail}, others=others)
 
 
-def _walk(steps: Sequence[Step], streams: Sequence[Stream], ways: _Ways) -> None:
+def _walk(steps: Sequence[Step], streams: Sequence[Stream], ways: _Ways[T]) -> None:
     """Take all steps, by these ways to enqueue work, to record an event and to wait for it."""
     work, record, follow = ways
-    events: dict[int, tuple[Event, Stream]] = {}
+    events: dict[int, tuple[T, Stream]] = {}
     for at, what in steps:
         stream = streams[at]
         if isinstance(what, EnginePiece):

@@ -194,10 +194,13 @@ class Machine:
             array = getattr(array, "base", None)
         return None
 
-    def lend(self, access: BufferAccess, before: Clock, source: HostBytes, what: str) -> None:
-        """A device uses a host array; it is checked when the host has seen that `access` is complete."""
+    def make_room(self) -> None:
+        """Take back what is over, where much is lent: `HostBufferError` if that was changed too early."""
         if len(self._lent) >= MOST_LENT:
             self._take_back(self._done)
+
+    def lend(self, access: BufferAccess, before: Clock, source: HostBytes, what: str) -> None:
+        """A device uses a host array; it is checked when the host has seen that `access` is complete."""
         # A checksum, because copies of all arrays in flight would take as much memory again.
         self._lent.append(_Lent(access, before, source, what, crc32(source.data)))
 

@@ -123,6 +123,10 @@ class History:
     readers: dict[_Key, BufferAccess] = field(default_factory=dict[_Key, BufferAccess])
     past: dict[_Key, int] = field(default_factory=dict[_Key, int])  # earlier ones, of any bytes
 
+    def copy(self) -> History:
+        """Another one, to note in it what may yet be refused."""
+        return History({**self.writers}, {**self.readers}, {**self.past})
+
     def read(self, memory: GlobalMemory, access: BufferAccess, now: Clock) -> None:
         """Note a read; `StreamRaceError` if it may overtake the last write."""
         self._beside(memory, [*self.writers.values()], "writes", access, now, "reads")
@@ -189,7 +193,7 @@ class HostHistory:
     """
 
     def __init__(self) -> None:
-        self._uses: list[_HostUse] = []
+        self.uses: tuple[_HostUse, ...] = ()
 
     def touch(self, used: HostUse, access: BufferAccess, now: Clock) -> None:
         """Note that a device reads or writes a contiguous array; `StreamRaceError` as for a `History`."""
@@ -200,34 +204,30 @@ class HostHistory:
             owner = owner.base
         start = array.__array_interface__["data"][0]
         use = _HostUse(access, writes, alone, start, start + array.nbytes, weakref.ref(owner))
-        self._uses = [other for other in self._uses if other.owner() is not None]
-        for other in self._uses:
+        self.uses = tuple([other for other in self.uses if other.owner() is not None])
+        for other in self.uses:
             apart = use.stop <= other.start or other.stop <= use.start
             ordered = now.covers(other.access) or other.access.agrees(access)
             if apart or not (writes or other.writes) or ordered:
                 continue
             did, does = ("writes" if u.writes else "reads" for u in (other, use))
             raise _race(f"the host array of {name!r}", other.access, did, access, does)
-        self._uses.append(use)
+        self.uses += (use,)
 
     def look(self, array: HostBytes) -> None:
         """The host reads an array: `HostBufferError` if a device may still be writing there."""
         start = array.__array_interface__["data"][0]
-        for use in self._uses if array.flags.forc else ():
+        for use in self.uses if array.flags.forc else ():
             if use.writes and use.alone and start < use.stop and use.start < start + array.nbytes:
                 raise HostBufferError(
                     f"the host reads an array that {use.access.what} may still be writing: wait for that "
                     "first, by await, sync() or stream.synchronize(), and read then"
                 )
 
-    def withdraw(self, access: BufferAccess) -> None:
-        """This work was refused, and does nothing."""
-        self._uses = [use for use in self._uses if use.access is not access]
-
     def forget(self, seen: Clock) -> None:
         """All this work is complete, and whatever comes from now on is behind it."""
-        if self._uses:
-            self._uses = [use for use in self._uses if not seen.covers(use.access)]
+        if self.uses:
+            self.uses = tuple([use for use in self.uses if not seen.covers(use.access)])
 
 
 def _race(

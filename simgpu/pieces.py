@@ -12,7 +12,7 @@ import numpy as np
 from simgpu.common import HostBytes
 from simgpu.errors import ArrayDTypeError, DeviceError, DeviceMismatchError, UsageError
 from simgpu.memory import Memory
-from simgpu.order import Tells
+from simgpu.order import BufferAccess, Clock, History, HostHistory, HostUse, Tells
 from simgpu.queues import ResourceDemand
 from simgpu.spec import DeviceSpec
 from simgpu.times import copy_time
@@ -186,6 +186,56 @@ def decision(
     each = list(writes.values()), list(reads.values())
     cost = math.fsum(piece.cost for piece in parts)  # to write them down, as outside of a body
     return EnginePiece("kernel", what.replace("_loop", ""), cost, begin, *each, decides=decide)
+
+
+def on_host(piece: EnginePiece) -> list[HostUse]:
+    """The parts of the host's memory that a piece of work touches."""
+    talks, out = piece.tells, list[HostUse]()
+    for writes, memories in ((False, piece.reads), (True, piece.writes)):
+        for memory in memories:
+            if (cells := memory.cells).mapped:
+                alone = talks is None or not (talks.waits or memory.place in talks.by)
+                out.append((cells.data, cells.name, writes, alone))
+    if piece.lent is not None:
+        out.append((piece.lent, piece.writes[0].cells.name, False, True))
+    if piece.fills is not None:
+        out.append((piece.fills, piece.reads[0].cells.name, True, True))
+    return out
+
+
+class Noted:
+    """The bytes that some pieces of work touch: all are noted, or none if one of the pieces is refused."""
+
+    def __init__(self, host: HostHistory) -> None:
+        self._host, self._before = host, host.uses
+        self._histories = dict[Memory, History]()
+
+    def __enter__(self) -> Noted:
+        return self
+
+    def __exit__(self, refused: object, *_: object) -> None:
+        if refused:
+            self._host.uses = self._before
+            return
+        for memory, history in self._histories.items():
+            memory.history = history
+
+    def touch(
+        self, piece: EnginePiece, shared: list[HostUse], access: BufferAccess, now: Clock
+    ) -> None:
+        """Add a piece: `StreamRaceError` if nothing orders it and an earlier one."""
+        for use in shared:
+            self._host.touch(use, access, now)
+        for memory in piece.reads:
+            self._of(memory).read(memory.cells, access, now)
+        for number, memory in enumerate(piece.writes):
+            by = piece.adds[number] if piece.adds else ""
+            self._of(memory).write(memory.cells, access, now, by)
+
+    def _of(self, memory: Memory) -> History:
+        if memory not in self._histories:
+            self._histories[memory] = memory.history.copy()
+        return self._histories[memory]
 
 
 def as_memory(memory: object) -> Memory:

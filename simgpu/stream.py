@@ -172,17 +172,23 @@ class Stream:
         self.submit(Command("none", self.machine.host, records=state))
         self.device.block(state, self.clock, f"stream {self.number}", self._heads())
 
-    def access(self, what: str, group: tuple[int | None, str], tells: Tells | None) -> BufferAccess:
-        """A new piece of work on this stream, ordered after all that the host has seen complete."""
+    def ordered(self) -> Clock:
+        """Its clock, once its next piece of work comes after all that the host has seen complete."""
         self.clock.merge(self.machine.seen)
         if self.blocking or self is self.device.default_stream:
             self._join()
+        return self.clock
+
+    def access(
+        self, what: str, group: tuple[int | None, str], tells: Tells | None, now: Clock
+    ) -> BufferAccess:
+        """A new piece of work on this stream, whose clock is `now` or a copy of it."""
         key = (self.device.ordinal, self.number)
         op, label = group
         whose = "" if op is None else f" of operation {label!r} (#{op})"
         which = f" of {self.device.name}" if self.device.ordinal else ""
         where = f"{what!r}{whose} on stream {self.number}{which}"
-        return BufferAccess(key, self.clock.tick(key), where, tells, op, self.device.caller)
+        return BufferAccess(key, now.tick(key), where, tells, op, self.device.caller)
 
     def submit(self, command: Command) -> None:
         """Append to the queue."""

@@ -18,6 +18,7 @@ import simgpu
 from simgpu import errors
 from simgpu.collectives import Communicator
 from simgpu.cuda_c import compile_source
+from simgpu.graph import Graph
 from simgpu.launches import LoadedKernel
 from simgpu.pieces import as_memory
 from tests.tools import blocks, page, python
@@ -85,9 +86,39 @@ def test_a_kernel_takes_arrays_and_numbers_on_any_stream() -> None:
     saxpy(1, 128, (x, y, 1.0, 100), stream=stream)
     assert y.get(stream).tolist() == [3.0 * i for i in range(100)]
     assert gpu.now() > 0
-    about = {"verb": "memset", "args": (y.memory, 0, 400), "stream": 0, "fresh": (), "named": ""}
-    gpu.prepare([type("Call", (), about)()]).instantiate("clear").launch(stream)
+    graph(gpu, ("memset", y.memory, 0, 400)).launch(stream)
     assert not y.get(stream).any()
+
+
+def graph(gpu: simgpu.Device, *calls: tuple[object, ...]) -> Graph:
+    """A graph of calls in one row: for each its name, and what it takes."""
+    about = [
+        {"verb": verb, "args": args, "stream": 0, "fresh": (), "named": ""} for verb, *args in calls
+    ]
+    return gpu.prepare([type("Call", (), each)() for each in about]).instantiate("row")
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_what_is_refused_leaves_nothing_behind(at_once: bool) -> None:
+    """The launch reads `x` before it is refused for `y`, and in a graph it's the second one."""
+    gpu, saxpy = simgpu.Device(), simgpu.RawKernel(SAXPY, "saxpy")
+    x, y, z = (simgpu.Array.zeros(4, np.float32, gpu) for _ in range(3))
+    one, two, three = (gpu.create_stream() for _ in range(3))
+    gpu.synchronize()
+    calls: list[tuple[Any, ...]] = [
+        ("launch", saxpy.function(gpu), (1, 1, 1), (4, 1, 1), [x.memory, out.memory, 1.0, 4], 0)
+        for out in ((z, y) if at_once else (y,))
+    ]
+    again = graph(gpu, *calls)
+    y.set(np.ones(4), one)
+    with pytest.raises(errors.StreamRaceError):
+        again.launch(two) if at_once else gpu.launch(*calls[0][1:], two)
+    assert two.queue.idle
+    for array in (x, z):
+        array.set(np.full(4, 2.0), three)
+    gpu.synchronize()
+    again.launch(two)
+    assert (z.get(two)[0], y.get(two)[0]) == ((4, 3) if at_once else (2, 3))
 
 
 READS = """struct S { int a[1]; };

@@ -15,7 +15,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import DTypeLike
 
-from simgpu.common import HostBytes, Pinned, as_lengths
+from simgpu.common import HostBytes, Pinned, Places, as_lengths
 from simgpu.engine import Engine
 from simgpu.errors import DeviceError, HostBufferError, UsageError
 from simgpu.interrupts import held_back, hold
@@ -106,7 +106,7 @@ class Machine:
         # The bytes of each, and how many were asked for.
         self._pinned: dict[int, tuple[weakref.ref[HostBytes], int]] = {}
         # For each array that a kernel can see, by the `id` of its room: see `GlobalMemory.looked`.
-        self.looks = weakref.WeakValueDictionary[int, deque[tuple[int, int]]]()
+        self.looks = weakref.WeakValueDictionary[int, deque[Places]]()
         self.calls = 0  # of the host, to any of its devices
         self.host_history = HostHistory()
         self._lent: list[_Lent] = []
@@ -169,7 +169,12 @@ class Machine:
         room = self._pinned_room(array) if self.looks else None
         if room is not None and (known := self.looks.get(id(room))) is not None:
             start, begins = (x.__array_interface__["data"][0] for x in (array, room))
-            known.append((start - begins, start - begins + array.nbytes))
+            first, steps = start - begins, (*[8 * step for step in array.strides], 8)
+            if array.flags.forc:
+                known.append(slice(first, first + array.nbytes))
+            else:  # the view that it is of its bytes, of their numbers
+                shape, numbers = (*array.shape, array.itemsize), np.arange(room.nbytes)
+                known.append(np.ndarray(shape, np.int64, numbers, 8 * first, steps).ravel())
 
     def room_of(self, array: HostBytes) -> HostBytes:
         """The bytes of a whole pinned array, and its padding."""

@@ -185,6 +185,15 @@ class _HostUse:
     stop: int
     owner: weakref.ref[HostBytes]
 
+    def shares(self, array: HostBytes) -> bool:
+        """True if an array, which may have strides, has a byte of these."""
+        owner = self.owner()
+        if owner is None:
+            return False
+        begins = owner.__array_interface__["data"][0]
+        mine = np.ndarray(self.stop - self.start, np.uint8, owner, self.start - begins)
+        return np.shares_memory(mine, array)
+
 
 class HostHistory:
     """The accesses to bytes of the host that the host has not yet seen complete.
@@ -216,9 +225,8 @@ class HostHistory:
 
     def look(self, array: HostBytes) -> None:
         """The host reads an array: `HostBufferError` if a device may still be writing there."""
-        start = array.__array_interface__["data"][0]
-        for use in self.uses if array.flags.forc else ():
-            if use.writes and use.alone and start < use.stop and use.start < start + array.nbytes:
+        for use in self.uses:
+            if use.writes and use.alone and use.shares(array):
                 raise HostBufferError(
                     f"the host reads an array that {use.access.what} may still be writing: wait for that "
                     "first, by await, sync() or stream.synchronize(), and read then"

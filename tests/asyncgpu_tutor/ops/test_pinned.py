@@ -302,7 +302,10 @@ async def test_a_flag_stands_between_letter_and_answer(sim: Device, was: str, in
 
 @pytest.mark.parametrize("watched", [False, True])
 async def test_a_word_behind_the_flag_need_not_be_a_letter(sim: Device, watched: bool) -> None:
-    """It may be the next letter, which nobody reads yet, or one that is looked at all the time."""
+    """It may be the next letter, which nobody reads yet, or one that is looked at all the time.
+
+    What is read with strides is read there, and not behind.
+    """
     mail = agt.pin(np.zeros(5, np.uint32))
     kernel = agt.Kernel(ECHO.replace("// asked", "mail[4] = k;"))
     task = agt.spawn(kernel(agt.mapped(mail), 5, grid=1, block=1))
@@ -310,7 +313,8 @@ async def test_a_word_behind_the_flag_need_not_be_a_letter(sim: Device, watched:
         await agt.sleep(1)
         assert not watched or mail[4] <= 5
         if mail[0] % 2:
-            mail[2], mail[0] = mail[1], mail[0] + 1
+            *_, letter, signal = mail[3::-1].tolist()
+            mail[2], mail[0] = letter, signal + 1
     await task
 
 
@@ -421,6 +425,17 @@ def test_an_array_is_not_read_while_a_device_may_write_it(sim: Device, look: Any
         look(host[0][1:])
     stream.synchronize()
     look(host[0])
+
+
+def test_a_view_with_strides_is_read_where_it_has_bytes(sim: Device) -> None:
+    host, x, stream = agt.pin(np.ones((4, 8), np.float32)), agt.ones(8).sync(), agt.create_stream()
+    agt.d2h(x, out=host[1]).async_on(stream)
+    for part in (host[::2], host[::-2, 3:][:1], host[2:, ::3]):
+        assert np.sum(part) == part.size
+    for part in (host.T, host[:, 2:5], host[::-1], host[1, ::3], host[1::2].T):
+        with pytest.raises(errors.HostBufferError):
+            np.sum(part)
+    stream.synchronize()
 
 
 def test_the_host_leaves_alone_what_a_kernel_uses_in_place(sim: Device) -> None:

@@ -103,6 +103,9 @@ def asnumpy(array: Array) -> NDArray[Any]:
 class RawKernel:
     """A kernel in CUDA C.
 
+    As in CuPy, those of one source that are alike in `enable_cooperative_groups` are in one module on a
+    device, and share its `__device__` variables.
+
     Parameters
     ----------
     code : str
@@ -152,7 +155,8 @@ class RawKernel:
 
     def function(self, device: Device) -> LoadedKernel:
         """The kernel, compiled for a device, once."""
-        loaded = device.get_function(self.code, self.name)
+        module = bool(self.enable_cooperative_groups)
+        loaded = device.get_function(self.code, self.name, module=module)
         if not self.enable_cooperative_groups:
             loaded.kernel.check_cooperative("make it with enable_cooperative_groups=True")
         return loaded

@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike
 from simgpu import pieces
 from simgpu.adversary import Adversary
 from simgpu.common import Caller, HostBytes, Kind, LaunchDim, PreparedCall, Recorder
-from simgpu.cuda_c import GlobalMemory, InterpreterLimits, compile_source
+from simgpu.cuda_c import GlobalMemory, InterpreterLimits, Program, compile_source
 from simgpu.errors import (
     DeviceError,
     DeviceMismatchError,
@@ -120,7 +120,8 @@ class Device:
         self.heap = Heap(spec.memory_bytes)
         self.recorder: Recorder | None = None  # where spans are written while somebody records
         self.observers: list[Callable[[Launched], None]] = []  # of every kernel that is executed
-        self._functions: dict[tuple[str, str, Reference | None, bool], LoadedKernel] = {}
+        self._functions: dict[tuple[object, ...], LoadedKernel] = {}
+        self._modules: dict[tuple[object, ...], Program] = {}
         self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
         # The work of streams that are no more, by whether these were ordered with the null stream.
         self.gone = {True: Clock(), False: Clock()}
@@ -297,20 +298,30 @@ class Device:
         self.enqueue(pieces.peer_copy_piece(self.spec, work, target, source, **detail), stream)
 
     def get_function(
-        self, source: str, name: str, reference: Reference | None = None, contract: bool = False
+        self,
+        source: str,
+        name: str,
+        reference: Reference | None = None,
+        contract: bool = False,
+        module: object = None,
     ) -> LoadedKernel:
         """Compile for the interpreter, once for each source.
+
+        Kernels of one source share its `__device__` variables if they have the same `module`; one that has
+        none has variables of its own.
 
         Products and sums are rounded one by one unless they are to `contract`, as on the CUDA device. Of a
         launch with a `reference` and more work than `stand_in_above`, only a sample of the blocks is
         interpreted.
         """
-        key = source, name, reference, contract
+        key = source, name, reference, contract, module
         function = self._functions.get(key)
         if function is None:
             if self.load_us:
                 self.call(f"load {name}", self.load_us)
             program = compile_source(source, contract=contract)
+            if module is not None:
+                program = self._modules.setdefault((source, contract, module), program)
             kernel, stand_in = program.kernel(name), None
             if reference is not None:
                 stand_in = StandIn(program, kernel.signature, reference, self.stand_in_above)

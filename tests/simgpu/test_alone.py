@@ -271,6 +271,26 @@ def test_a_kernel_that_fills_the_device_waits_in_vain_for_another(
         gpu.synchronize()
 
 
+TOTAL = """__device__ int total;
+extern "C" __global__ void put(int v) { total += v; }
+extern "C" __global__ void get(int* x) { *x = total; }"""
+
+
+def test_kernels_of_one_source_share_its_variables() -> None:
+    """As in CuPy, whose modules are told apart by their text and options, and by their device."""
+    gpu, other = simgpu.Device(), simgpu.Device()
+    x, y, z = (simgpu.Array.zeros(1, np.int32, place) for place in (gpu, gpu, other))
+    put, get, also = (simgpu.RawKernel(TOTAL, name) for name in ("put", "get", "get"))
+    apart = simgpu.RawKernel(TOTAL, "get", enable_cooperative_groups=True)
+    for value in (3, 4):
+        put(1, 1, (value,), stream=gpu.default_stream)
+    for kernel, out in ((get, x), (also, y), (also, z)):
+        kernel(1, 1, (out,))
+    assert [x.get()[0], y.get()[0], z.get()[0]] == [7, 7, 0]
+    apart(1, 1, (x,))
+    assert x.get()[0] == 0
+
+
 GRID = """#include <cooperative_groups.h>
 extern "C" __global__ void meet(int* x) { cooperative_groups::this_grid().sync(); x[blockIdx.x] = 1; }"""
 

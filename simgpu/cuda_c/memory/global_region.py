@@ -158,8 +158,10 @@ class MappedRegion(GlobalRegion):
         words = np.unique(np.flatnonzero(self.data != self.held) // self._word)
         began, ended = np.full((2, len(self._at)), -1)  # the host's looks at each word
         for n, at in enumerate(self.memory.looked):
-            whole, size = isinstance(at, slice), self._word
-            part = slice(at.start // size, -(-at.stop // size)) if whole else at // size
+            if isinstance(at, slice):
+                part = slice(at.start // self._word, -(-at.stop // self._word))
+            else:
+                part = at // self._word
             began[part], ended[part] = np.where(began[part] < 0, n, began[part]), n
         self.memory.looked.clear()
         read = np.flatnonzero(ended >= 0)

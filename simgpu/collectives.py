@@ -164,9 +164,8 @@ class Communicator:
                 target.spoiled = None
         numbers = [self.devices[rank].ordinal for rank in meeting.ranks]
         size = len(self.devices) if first.what == "all_gather" else 1
-        targets = [n if call.to is None else call.to for n, call in enumerate(calls)]
-        if first.what != "exchange":
-            targets = [(n + 1) % len(numbers) for n in range(len(calls))]
+        exchanges, ring = first.what == "exchange", [*range(1, len(calls)), 0]
+        targets = [n if c.to is None else c.to for n, c in enumerate(calls)] if exchanges else ring
         pairs = [(number, numbers[to]) for number, to in zip(numbers, targets, strict=True)]
         if first.what in _PAIRS:
             sender = 0 if first.what == "send" else 1

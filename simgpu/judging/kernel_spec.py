@@ -146,6 +146,9 @@ class KernelSpec:
                 raise SpecError("expected() returns arrays by name, unless there is one Output")
             found = {outputs[0]: found}
         values = {str(k): np.array(v) for k, v in cast("Mapping[Any, Any]", found).items()}
+        if not values:
+            text = "returns no arrays, so any kernel would do: without a reference, leave it out"
+            raise SpecError(f"expected() {text}")
         for name, value in values.items():
             array = cast(Any, given.get(name))
             if not (is_array(array) or type(array) is Output):

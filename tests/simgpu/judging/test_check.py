@@ -167,6 +167,7 @@ def test_files_and_specs_that_cannot_be_used(folder: Path, check: Check) -> None
         "a = 1\nb = c": "other.py:2: NameError",
         SPEC.replace("Output(", "Output(-"): "other.py",
         SPEC.replace("return np.pad", "return None and np.pad"): "expected() returns () object for",
+        SPEC.replace("return np.pad", "return {} and np.pad"): "expected() returns no arrays",
         SPEC.replace('"block_sums", ', '"block_sums", sizes=[-1], arguments=').replace(
             ", expected)", ")"
         ): "sizes",

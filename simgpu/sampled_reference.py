@@ -11,7 +11,8 @@ the launch fails and names the first element that differs. Then the reference's 
 blocks. The counts of the sample are scaled up, and times are made from those.
 
 That assumes blocks which are alike and alone. So a launch is interpreted whole if its blocks meet at an
-atomic, wait for each other, print, or follow addresses, and if memory is made hostile to it. The sample
+atomic, wait for each other, print, or follow addresses, if memory is made hostile to it, and if the reference
+changes what lies before the first element that the sample wrote, or behind the last one. The sample
 always has the first block and the last one, where mistakes with bounds show. A mistake that shows in none
 of the sampled blocks goes unseen. Integers have to be equal; sums of floats may be a little off, because
 NumPy adds in another order.
@@ -95,9 +96,16 @@ class StandIn:
         # If the sample has written nothing, nothing speaks for the reference.
         if not sum(self._compare(p, copies[id(memory)], new) for (p, memory), new in found):
             return None
-        for (_, memory), new in found:
-            memory.data[: new.nbytes] = new.view(np.uint8)
-            memory.mark_written()
+        spans = [_hull(copies[id(memory)]) for _, memory in outputs]
+        for ((_, memory), new), span in zip(found, spans, strict=True):
+            changed = memory.data[: new.nbytes] != new.view(np.uint8)
+            changed[span] = False
+            # Perhaps blocks that are not in the sample write there, and perhaps nobody does.
+            if (changed & (memory.shadow[: new.nbytes] > 0)).any():
+                return None
+        for ((_, memory), new), span in zip(found, spans, strict=True):
+            memory.data[span] = new.view(np.uint8)[span]
+            memory.mark_written(span.start, span.stop)
         counts = _extrapolated(counts, blocks, values, outputs)
         how = (
             f"by its NumPy reference, which agrees with the {count} of {blocks} blocks that were "
@@ -165,6 +173,13 @@ class StandIn:
                 "the two."
             )
         return len(index)
+
+
+def _hull(tried: GlobalMemory) -> slice:
+    """The bytes from the first to the last one that the sample wrote."""
+    assert tried.trail is not None
+    wrote = np.flatnonzero(tried.trail)
+    return slice(int(wrote[0]), int(wrote[-1]) + 1) if len(wrote) else slice(0, 0)
 
 
 def _sample(blocks: int, count: int) -> list[int]:

@@ -9,7 +9,11 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.simulated import SimDevice, SimMachine
-from asyncgpu_tutor.errors import OutOfBoundsError, ReferenceMismatchError
+from asyncgpu_tutor.errors import (
+    OutOfBoundsError,
+    ReferenceMismatchError,
+    UninitialisedReadError,
+)
 from asyncgpu_tutor.kernels import SGEMM_NAIVE
 from simgpu.sampled_reference import LARGE
 
@@ -143,6 +147,25 @@ def test_a_wrong_kernel_or_reference_is_caught(
 ) -> None:
     with pytest.raises(kind, match=what):
         launched(agt.Kernel(source, reference=reference), *inputs())
+
+
+FEWER = AXPY.replace("y[i] = a * x[i] + y[i]", "y[i + 2] = a * x[i]")
+FIRST = 'extern "C" __global__ void first(const float* y, float* out) { out[0] = y[0]; }'
+
+
+def test_what_no_thread_writes_stays_as_it_is(eager: SimDevice) -> None:
+    """The kernel writes a part of `y`, and its reference all of it."""
+    double = agt.Kernel(FEWER, reference=lambda n, a, x, y: (np.float32(a) * np.roll(x, 2),))
+    x, n = inputs()[0], N - 100
+    given, expected = agt.h2d(agt.pin(x)).sync(), np.full(N, 7, np.float32)
+    expected[2 : n + 2] = 2 * x[:n]
+    y = agt.full(N, 7.0).sync()
+    out = double(n, 2.0, given.borrow(), y, grid=782, block=64).last().to_host().sync()
+    np.testing.assert_array_equal(out, expected)
+    y = agt.empty(N).sync()  # of which nobody can say that the reference changes it
+    double(n, 2.0, given, y.borrow(), grid=782, block=64).sync()
+    with pytest.raises(UninitialisedReadError, match=r"'y'\[0\]"):
+        agt.Kernel(FIRST)(y, agt.zeros(1), grid=1, block=1).sync()
 
 
 @pytest.mark.parametrize("number", [0, 3])

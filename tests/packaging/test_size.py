@@ -19,8 +19,8 @@ from tests.tools import PACKAGES, ROOT
 WHOLE = {
     "asyncgpu_tutor": 23_828,
     "asyncgpu_course": 11_900,
-    "simgpu": 28_215,
-    "tests": 38_442,
+    "simgpu": 28_325,
+    "tests": 38_535,
     "course": 48_000,
     "tools": 7_900,
     "benchmarks": 9_050,

@@ -56,6 +56,8 @@ to do about it.
 
 import sys
 from collections.abc import Callable
+from math import inf
+from operator import index
 from traceback import extract_tb
 from typing import TYPE_CHECKING, Any, cast
 
@@ -210,10 +212,8 @@ class CallRefusedError(AsyncGpuError):
     """
 
     def __init__(self, number: int) -> None:
+        self.number = whole("the number of a refusal", number, 1, 2**31 - 1)
         super().__init__(f"the call of a kernel was refused, with number {number}")
-        if not 0 < number < 2**31:
-            raise UsageError(f"a refusal needs a number from 1 to 2**31 - 1, and got {number}")
-        self.number = number
 
 
 class NeverRunWarning(RuntimeWarning):
@@ -226,6 +226,26 @@ class ByValueWarning(UserWarning):
 
 class PageableCopyWarning(UserWarning):
     """A copy from pageable host memory blocks the host, whatever it is called."""
+
+
+def whole(what: str, given: object, least: float = -inf, most: float = inf) -> int:
+    """An integer as Python's own, from `least` to `most`; `UsageError` if it is none: `what` says of what."""
+    try:
+        number = None if isinstance(given, bool) else index(cast(int, given))
+    except TypeError:
+        number = None
+    bits = 0 if number is None else number.bit_length()
+    told = f"one of {bits} bits" if bits > 128 else f"{given!r:.99}"
+    if number is None or not least <= number <= most:
+        within = f" from {least} to {most}" if most < inf else f", {least} or more" * (least > -inf)
+        raise UsageError(f"{what} is an integer{within}, and got {told}")
+    return number
+
+
+def demand(given: object, kinds: type | tuple[type, ...], takes: str) -> None:
+    """`UsageError` unless it is of one of these classes, where `takes` says who takes what."""
+    if not isinstance(given, kinds):
+        raise UsageError(f"{takes}, and got {given!r:.99}")
 
 
 if not TYPE_CHECKING:  # a checker knows by itself which names are defined here

@@ -12,6 +12,7 @@ import pytest
 
 import asyncgpu_tutor as agt
 import simgpu
+from asyncgpu_tutor.data.language import untrained_model
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.devices.simulated import SimDevice
 from asyncgpu_tutor.errors import (
@@ -25,6 +26,7 @@ from asyncgpu_tutor.errors import (
     UsageError,
 )
 from asyncgpu_tutor.kernels import RELU
+from asyncgpu_tutor.language import Conversations
 from asyncgpu_tutor.run.current import resolve
 from tests.laws.kernels import SCALE, kernel
 from tests.laws.test_waiting import awaited
@@ -38,6 +40,13 @@ def ones(n: int = 8, dtype: Any = np.float32) -> agt.DeviceArray:
 
 def out(n: int = 8) -> agt.types.Partition:
     return agt.zeros((n,)).sync().partition(8)
+
+
+async def put(data: Any) -> None:
+    """On a GPU that is lost, where nothing else would be told."""
+    async with agt.cluster("sim", 1) as gpus:
+        gpus[0].lose("it went")
+        await gpus[0].put(data)
 
 
 def in_a_context(call: Callable[[Any], object]) -> object:
@@ -242,6 +251,41 @@ OTHERS: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: agt.Kernel(SCALE.source + SCALE.source.replace("scale", "scale2")),
      UsageError, r"has 2 kernels \(scale, scale2\).*Kernel\(source, name\)"),
     (lambda: agt.Trace().plot().save("a.xyz"), UsageError, "name has to end in .svg"),
+    (lambda: agt.cluster(None), UsageError, "'sim', 'cuda', or the address .*and got None"),
+    (lambda: agt.cluster("sim", "2"), UsageError, "the number of GPUs is an integer, 1 or more, and got '2'"),
+    (lambda: agt.cluster("sim", 1.5), UsageError, "number of GPUs is an integer"),
+    (lambda: agt.cluster("sim", machines=None), UsageError, "number of machines is an integer"),
+    (lambda: agt.Server(abs, 4, lanes="2"), UsageError, "number of lanes is an integer, 1 or more, and got"),
+    (lambda: agt.Server(abs, 4, waiting=None), UsageError, "requests that may wait is an integer, 0 or more"),
+    (lambda: agt.Server(abs, 4, "foo"), ArrayDTypeError, "'foo' is no element type"),
+    (lambda: agt.hostcalls({"a": abs}), UsageError, "the number of a service of yours is .* 16 to .*got 'a'"),
+    (lambda: agt.hostcalls([abs]), UsageError, r"functions by numbers, as in \{16: function\}, and got \["),
+    (lambda: agt.hostcalls({16: 1}), UsageError, "handler of service 16 is a function, and got 1"),
+    (lambda: agt.hostcalls(packets=1.5), UsageError, "number of packets is an integer, 1 or more"),
+    (lambda: agt.hostcalls(files="letters"), UsageError, "files .* are in a list, and got 'letters'"),
+    (lambda: agt.hostcalls(addresses=[80]), UsageError, "addresses of hostcalls are in a list, and got 80"),
+    (lambda: agt.hostcalls(folder=3), UsageError, "the folder of hostcalls is a path, and got 3"),
+    (lambda: Conversations(untrained_model(32, heads=1, layers=1, context=10, vocabulary=27), slots=1.5),
+     UsageError, "number of slots is an integer, 1 or more, and got 1.5"),
+    (lambda: Conversations(None), UsageError, "with a LanguageModel, and got None"),
+    (lambda: agt.litmus(["message passing"]), UsageError, r"\['message passing'\] is not one of"),
+    (lambda: agt.litmus("message passing", runs=2.5), UsageError, "number of runs is an integer"),
+    (lambda: agt.show_threads(abs, 1), UsageError, "show_threads takes a Kernel, and got <built-in"),
+    (lambda: agt.show_warps(None), UsageError, "show_warps takes a Kernel, and got None"),
+    (lambda: agt.Kernel(SCALE.source, shapes=["x"]), UsageError, r"names by names, .*and got \['x'\]"),
+    (lambda: agt.Kernel(SCALE.source, reference=3), UsageError, "of a Kernel is a function, and got 3"),
+    (lambda: agt.Kernel(SCALE.source, contract=[]), UsageError, r"contract is True or False, and got \[\]"),
+    (lambda: agt.CudaGraph("g", None), DeviceMismatchError, "None is not a stream that"),
+    (lambda: agt.StreamPoolRoundRobin(2, 3), UsageError, "3 is not a device: say"),
+    (lambda: agt.work("1"), UsageError, "work takes microseconds, 0 or more, and got '1'"),
+    (lambda: agt.analyse([]), UsageError, r"takes a trace, such as agt.record\(\) makes, and got \[\]"),
+    (lambda: agt.compare_timelines(agt.Trace(), None), UsageError, "takes a list of at least one trace"),
+    (lambda: agt.errors.CallRefusedError("2"), UsageError, "of a refusal is an integer from 1 to .*'2'"),
+    (lambda: agt.h2d([[1], [1, 2]]), ArrayDTypeError, r"h2d copies an array of numbers, and got \[\[1"),
+    (lambda: agt.pin([[1], [1, 2]]), ArrayDTypeError, "pin copies an array of numbers"),
+    (lambda: agt.pinned(4, "U"), ArrayDTypeError, "elements of dtype <U0 are of no bytes"),
+    (lambda: asyncio.run(put(None)), ArrayDTypeError, "Python objects, and a device has none"),
+    (lambda: asyncio.run(put("a")), ArrayDTypeError, "put makes arrays of bool.*and got <U1"),
     # No fallback.
     (lambda: agt.use("cuda:99"),
      agt.errors.DeviceUnavailableError, r"cuda:99 is .*doctor .*--device sim on the comm"),

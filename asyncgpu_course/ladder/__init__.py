@@ -98,7 +98,10 @@ _OWN = Rung("own", (64, 64), (256, 1))  # an exercise of chapter 20, which has i
 
 def rung(name: str) -> Rung:
     """The rung of this name."""
-    return next(each for each in (*RUNGS, _OWN) if each.label == name)
+    known = {each.label: each for each in (*RUNGS, _OWN)}
+    if name not in [*known]:
+        raise agt.UsageError(f"there is no rung {name!r}: there are {', '.join(known)}")
+    return known[name]
 
 
 def climb(name: str, n: int = 256, text: str = "") -> Any:

@@ -53,11 +53,20 @@ def as_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
         kind = np.dtype(dtype)
     except TypeError as error:
         raise errors.ArrayDTypeError(f"{dtype!r:.99} is no element type: {error}") from None
-    if kind.hasobject:
-        raise errors.ArrayDTypeError(
-            f"elements of dtype {kind} are Python objects, and a device has none: say a type of numbers"
-        )
+    if kind.hasobject or not kind.itemsize:
+        are = "Python objects, and a device has none" if kind.hasobject else "of no bytes"
+        raise errors.ArrayDTypeError(f"elements of dtype {kind} are {are}: say a type of numbers")
     return kind
+
+
+def as_array(host: npt.ArrayLike, what: str) -> npt.NDArray[Any]:
+    """A host array; `ArrayDTypeError` if it is none, where `what` copies it."""
+    try:
+        return np.asarray(host)
+    except ValueError as error:  # such as rows of several lengths
+        raise errors.ArrayDTypeError(
+            f"{what} copies an array of numbers, and got {host!r:.99}: {error}"
+        ) from None
 
 
 class DeviceArray:

@@ -11,7 +11,7 @@ from typing import Any
 from asyncgpu_tutor.clusters.in_process import LocalCluster
 from asyncgpu_tutor.clusters.members import Cluster, Gpu
 from asyncgpu_tutor.clusters.remote import RemoteArray
-from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.errors import UsageError, demand, whole
 
 __all__ = ["Cluster", "Gpu", "RemoteArray", "cluster"]
 
@@ -63,11 +63,11 @@ def cluster(
     >>> asyncio.run(main()).tolist()
     [1.0, 2.0]
     """
-    if (gpus is not None and gpus < 1) or machines < 1 or device not in ("auto", "sim", "cuda"):
-        raise UsageError(
-            "a cluster needs at least one GPU and machine, and the device 'auto', 'sim' or 'cuda': got "
-            f"gpus={gpus!r}, machines={machines!r}, device={device!r}"
-        )
+    gpus = None if gpus is None else whole("the number of GPUs", gpus, 1)
+    machines = whole("the number of machines", machines, 1)
+    if not isinstance(device, str) or device not in ("auto", "sim", "cuda"):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
+        raise UsageError(f"the device is 'auto', 'sim' or 'cuda', and got {device!r:.99}")
+    demand(where, str, "a cluster is 'sim', 'cuda', or the address of a Dask scheduler")
     if apart and where != "sim":
         raise UsageError(f"apart=True is for a simulated cluster, and not for {where!r}")
     if where in ("sim", "cuda"):

@@ -7,15 +7,14 @@ from functools import partial
 from itertools import count
 from typing import Any, Self, TypeVar
 
-import numpy as np
 import numpy.typing as npt
 
-from asyncgpu_tutor.arrays.handles import DeviceArray
+from asyncgpu_tutor.arrays.handles import DeviceArray, as_array
 from asyncgpu_tutor.arrays.host import in_containers
 from asyncgpu_tutor.clusters.recipes import ready_to_travel
 from asyncgpu_tutor.clusters.remote import Kept, RemoteArray, StaysHere
 from asyncgpu_tutor.errors import UsageError, WorkerLostError
-from asyncgpu_tutor.ops.array_operations import h2d
+from asyncgpu_tutor.ops.array_operations import element, h2d
 from asyncgpu_tutor.ops.collectives import Group
 from asyncgpu_tutor.ops.leaves import value
 from asyncgpu_tutor.ops.operation import DeviceOp
@@ -69,7 +68,9 @@ class Gpu(StaysHere, ABC):
         """Copy a host array to this GPU, once, to be used there by its `op()`."""
         self._check()
         # A copy, since the caller may write to its own on the way; it is pinned where it is copied from.
-        op = value(np.array(host)).and_then(partial(_upload, name))
+        array = as_array(host, "put").copy()
+        element("put", array.dtype)
+        op = value(array).and_then(partial(_upload, name))
         op._label = f"put {name}" if name else "put"
         op._used = True
         return self._received(await self._run(op))

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from asyncgpu_tutor.devices.simulated import SimDevice, SimMachine
-from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.errors import UsageError, whole
 from asyncgpu_tutor.kernels import Kernel
 from asyncgpu_tutor.ops.array_operations import h2d
 from asyncgpu_tutor.run.current import using
@@ -147,8 +147,9 @@ def litmus(
         If there is no such test.
     """
     for given, known in ((shape, SHAPES), (fence, FENCES), (kind, LITMUS_KINDS)):
-        if given not in known:
+        if given not in [*known]:
             raise UsageError(f"{given!r} is not one of {', '.join(map(repr, known))}")
+    whole("the number of runs", runs, 0)
     text, threads = source(shape, fence, kind, blocks), len(SHAPES[shape][0])
     width, seen = len(SHAPES[shape][1]), Counter[LitmusOutcome]()
     grid, block = (threads, 1) if blocks else (1, 32 * threads)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
 from asyncgpu_tutor.devices.fresh_errors import fresh, freshly
 from asyncgpu_tutor.devices.simulated.report import AccessSite, Watched, memory_of
-from asyncgpu_tutor.errors import ArrayDTypeError, OutOfBoundsError, UsageError
+from asyncgpu_tutor.errors import ArrayDTypeError, OutOfBoundsError, UsageError, demand
 from asyncgpu_tutor.kernels import Kernel
 from asyncgpu_tutor.kernels.launching import configuration
 from asyncgpu_tutor.ops.array_operations import d2h
@@ -423,6 +423,7 @@ def copied(
     verb: str, kernel: Kernel, args: Sequence[Any]
 ) -> tuple[dict[str, NDArray[Any]], list[Any]]:
     """The arrays of a launch by name, and its arguments with copies of them, for the interpreter."""
+    demand(kernel, Kernel, f"{verb} takes a Kernel")
     parameters = kernel._signature.parameters
     if len(args) != len(parameters):
         raise UsageError(kernel._signature.miscounted(args))

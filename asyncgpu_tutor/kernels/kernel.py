@@ -16,7 +16,7 @@ import numpy as np
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition, borrowed_in, handle
 from asyncgpu_tutor.devices.cuda_source import Signature, is_sized, read_signature
 from asyncgpu_tutor.devices.protocol import USUAL_LIMITS, Device, Dim3, KernelFunction, Share
-from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.errors import UsageError, demand
 from asyncgpu_tutor.kernels import accepted_arguments
 from asyncgpu_tutor.kernels.constants import Constants
 from asyncgpu_tutor.kernels.files import include_headers, only_kernel
@@ -114,6 +114,14 @@ class Kernel:
                 )
             self._facts = source
         else:
+            demand(
+                shapes or {}, Mapping, "shapes of a Kernel are names by names, as in {'x': ('n',)}"
+            )
+            demand(contract, int, "contract is True or False")
+            if reference is not None and not callable(reference):
+                raise UsageError(
+                    f"the reference of a Kernel is a function, and got {reference!r:.99}"
+                )
             self._facts = KernelSource(
                 name or only_kernel(source), source, dict(shapes or {}), reference, contract
             )

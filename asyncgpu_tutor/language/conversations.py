@@ -36,8 +36,8 @@ from asyncgpu_tutor.data import LanguageModel
 from asyncgpu_tutor.data.language import END, word
 from asyncgpu_tutor.devices.event_loop import only_asyncio, shielded
 from asyncgpu_tutor.devices.fresh_errors import fresh
-from asyncgpu_tutor.errors import ServerBusyError, UsageError
-from asyncgpu_tutor.language.slots import Slots, check_text, slots, whole
+from asyncgpu_tutor.errors import ServerBusyError, UsageError, demand, whole
+from asyncgpu_tutor.language.slots import Slots, check_text, slots
 from asyncgpu_tutor.run.context import ExecutionContext
 from asyncgpu_tutor.run.submission import submit
 
@@ -114,11 +114,10 @@ class Conversations:
     def __init__(
         self, model: LanguageModel, *, slots: int = 8, waiting: int = 64, ahead: int = 1
     ) -> None:
-        if slots < 1 or waiting < 0 or ahead < 0:
-            raise UsageError(
-                "conversations need at least one slot, let 0 or more people wait, and are 0 or more steps "
-                f"ahead: got slots={slots}, waiting={waiting}, ahead={ahead}"
-            )
+        demand(model, LanguageModel, "conversations are with a LanguageModel")
+        slots = whole("the number of slots", slots, 1)
+        waiting = whole("the number of people who may wait", waiting, 0)
+        ahead = whole("the number of steps ahead", ahead, 0)
         self.model, self.slots = model, slots
         self.steps: deque[Seating] = deque(maxlen=_KEPT + ahead)
         self._most_waiting, self._ahead = waiting, ahead
@@ -127,7 +126,6 @@ class Conversations:
         # is over has left, and the device hears of that with this step.
         self._seats: list[Conversation | None] = [None] * slots
         self.closed: Exception | None = UsageError(_CLOSED)
-        self._called = asyncio.Event()  # somebody has come, or all is to end
         self._seen = asyncio.Event()  # the host has looked at the step that was the next
 
     def __repr__(self) -> str:
@@ -147,7 +145,7 @@ class Conversations:
     async def __aenter__(self) -> Conversations:
         only_asyncio("a server of conversations")
         self._loop = asyncio.get_running_loop()
-        self._called = asyncio.Event()  # the one before may belong to another loop
+        self._called = asyncio.Event()  # somebody has come, or all is to end
         self._stream = agt.create_stream()
         made = await slots(self.model, self.slots)
         self._made = made

@@ -17,9 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
-from operator import index
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +26,7 @@ import numpy.typing as npt
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.data import LanguageModel
 from asyncgpu_tutor.data.language import WEIGHT_NAMES
-from asyncgpu_tutor.errors import ArrayShapeError, UsageError
+from asyncgpu_tutor.errors import ArrayShapeError, UsageError, whole
 
 _SOURCES = [Path(__file__).with_name(name) for name in ("kernels.cu", "talk.cu")]
 _SET, _SET_GELU, _ADD = range(3)  # as in kernels.cu
@@ -45,19 +44,18 @@ def slots(model: LanguageModel, count: int) -> agt.DeviceOp[Slots]:
     UsageError
         If `count` is not a positive integer.
     """
-    if not isinstance(count, int) or count < 1:  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
-        raise UsageError(f"a model has one slot or more, and got {count!r}")
+    count = whole("the number of slots", count, 1)
     size, places = model.size, (count, model.context)
     keys, words = (model.layers, count, model.context * size), len(model.vocabulary)
     rows = {"x": size, "y": size, "qkv": 3 * size, "wide": 4 * size, "logits": words}
     shapes: dict[str, tuple[int, ...]] = {name: (count, length) for name, length in rows.items()}
     shapes |= {"chance": places, "heat": (count,), "keys": keys, "values": keys}
-    whole = {"prompt": places, "text": places, "news": (count, _BEFORE_PROMPT + model.context)}
-    whole |= {"token": (count,), "said": (count,), "last": (count,), "going": (1,), "queue": (1,)}
+    numbers = {"prompt": places, "text": places, "news": (count, _BEFORE_PROMPT + model.context)}
+    numbers |= {"token": (count,), "said": (count,), "last": (count,), "going": (1,), "queue": (1,)}
     made = {f"weights of {name}": agt.h2d(agt.pin(w), name) for name, w in model.weights.items()}
     made["weights of logits"] = agt.h2d(agt.pin(model.weights["tokens"]), "logits' weights")
     made |= {name: agt.zeros(shape, name=name) for name, shape in shapes.items()}
-    made |= {name: agt.zeros(shape, np.int32, name=name) for name, shape in whole.items()}
+    made |= {name: agt.zeros(shape, np.int32, name=name) for name, shape in numbers.items()}
     made["length"] = agt.full((count,), -1, np.int32, name="length")
     return agt.zip(*made.values()).map(
         lambda arrays: Slots(model, count, dict(zip(made, arrays, strict=True)))
@@ -233,14 +231,6 @@ class Slots:
         given = "news", "prompt", "last", "heat", "chance", "text", "token", "length", "going"
         copy = agt.memcpy(self.arrays["news"].borrow(), newcomers)
         return agt.zip(copy, self._launch("admit", *given, grid=self.count, block=128))
-
-
-def whole(what: str, given: object) -> int:
-    """An integer as Python's own; `UsageError` if it is none, where `what` says of what."""
-    try:
-        return index(cast(int, given))
-    except TypeError:
-        raise UsageError(f"{what} is an integer, and got {given!r:.99}") from None
 
 
 def check_text(model: LanguageModel, prompt: Sequence[int], last: int, heat: float) -> None:

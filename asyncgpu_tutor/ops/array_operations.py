@@ -13,7 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from asyncgpu_tutor import errors
-from asyncgpu_tutor.arrays.handles import DeviceArray, as_dtype, as_shape, borrowed_in, handle
+from asyncgpu_tutor.arrays.handles import (
+    DeviceArray,
+    as_array,
+    as_dtype,
+    as_shape,
+    borrowed_in,
+    handle,
+)
 from asyncgpu_tutor.devices.protocol import Device, DeviceMemory
 from asyncgpu_tutor.ops.leaves import Download
 from asyncgpu_tutor.ops.operation import DeviceOp
@@ -50,7 +57,7 @@ def _plan(
 ) -> tuple[tuple[int, ...], np.dtype[Any], int]:
     """Of a new array: shape, element type, and size in bytes."""
     sizes = as_shape(shape)
-    kind = _element(label, dtype)
+    kind = element(label, dtype)
     return sizes, kind, math.prod(sizes) * kind.itemsize
 
 
@@ -195,7 +202,7 @@ def h2d(host: npt.ArrayLike, name: str | None = None) -> DeviceOp[DeviceArray]:
     name : str, optional
         For messages and traces.
     """
-    array = np.asarray(host)
+    array = as_array(host, "h2d")
     return _make(
         ExecutionContext._upload, array, "h2d", array.shape, array.dtype, name, sys._getframe(1)
     )
@@ -274,7 +281,7 @@ def _full(
     name: str | None,
     frame: FrameType,
 ) -> DeviceOp[DeviceArray]:
-    kind = _element(label, dtype)
+    kind = element(label, dtype)
     bits: Any = _number(label, fill_value, kind).view(f"u{kind.itemsize}")[()]
     filling = Filling(fill_source("fill", BITS[kind.itemsize]), "fill", (bits,), kind.itemsize)
     return _make(_by_kernel, filling, label, shape, kind, name, frame)
@@ -412,7 +419,8 @@ def _number(label: str, given: Any, kind: np.dtype[Any]) -> npt.NDArray[Any]:
     return made
 
 
-def _element(label: str, dtype: npt.DTypeLike) -> np.dtype[Any]:
+def element(label: str, dtype: npt.DTypeLike) -> np.dtype[Any]:
+    """An element type that devices have; `ArrayDTypeError` if it is none, where `label` makes the array."""
     kind = as_dtype(dtype)
     if kind.kind not in "biuf" or kind.itemsize not in BITS:
         raise errors.ArrayDTypeError(

@@ -49,8 +49,8 @@ class CudaGraph(Replayed[T]):
     """
 
     def __init__(self, label: str, stream: Stream) -> None:
-        super().__init__(label, stream.device)
-        self.stream = stream
+        self.stream = adopt_stream(stream)
+        super().__init__(label, self.stream.device)
         self.nodes = 0
         self._graph: Graph | None = None
         self._capture: Capture | None = None  # keeps what the graph's addresses point at

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from asyncgpu_tutor.arrays.handles import DeviceArray, as_dtype, as_shape, handle
+from asyncgpu_tutor.arrays.handles import DeviceArray, as_array, as_dtype, as_shape, handle
 from asyncgpu_tutor.errors import DeviceMismatchError, UsageError
 from asyncgpu_tutor.run.current import current_device, of_this_process
 
@@ -17,7 +17,7 @@ def pinned(shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> n
 
 def pin(array: npt.ArrayLike) -> npt.NDArray[Any]:
     """A copy of a host array in page-locked memory."""
-    source = np.asarray(array)
+    source = as_array(array, "pin")
     target = pinned(source.shape, source.dtype)
     target[...] = source
     return target

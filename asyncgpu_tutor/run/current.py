@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Sequence, Set
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 from asyncgpu_tutor.devices.opening import open_device, own_streams
@@ -36,7 +37,7 @@ class SchedulingPolicy(ABC):
 
     Parameters
     ----------
-    device : Device, optional
+    device : Device or str, optional
         Where its streams are.
     """
 
@@ -44,8 +45,8 @@ class SchedulingPolicy(ABC):
     _streams_in_words = ""
     devices: tuple[Device, ...] = ()  # where it deals out several; a recording has the work of each
 
-    def __init__(self, device: Device | None = None) -> None:
-        self._device = device
+    def __init__(self, device: Device | str | None = None) -> None:
+        self._device = None if device is None else resolve(device)
 
     def __repr__(self) -> str:
         where = "no device yet" if self._device is None else f"on {self._device.name}"
@@ -108,7 +109,7 @@ class SingleStream(SchedulingPolicy):
         Which one, or a `cupy.cuda.Stream`; a new one by default.
     """
 
-    def __init__(self, stream: Stream | None = None, device: Device | None = None) -> None:
+    def __init__(self, stream: Stream | None = None, device: Device | str | None = None) -> None:
         # A stream of another library does not tell which of our devices it is on, so it is looked at when it
         # is first used.
         known: Device | None = None if stream is None else getattr(stream, "device", None)
@@ -143,7 +144,11 @@ class StreamPoolRoundRobin(SchedulingPolicy):
     """
 
     def __init__(
-        self, size: int = 4, device: Device | None = None, *, devices: Sequence[Device | str] = ()
+        self,
+        size: int = 4,
+        device: Device | str | None = None,
+        *,
+        devices: Sequence[Device | str] = (),
     ) -> None:
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
             raise UsageError(f"a pool needs at least one stream, and {size!r} was asked for")
@@ -422,13 +427,16 @@ def work(us: float, name: str = "host work") -> None:
 
     It stands for whatever a program does on the host between its GPU calls, and shows in a trace.
     """
-    if not 0 <= us < math.inf:
-        raise UsageError(f"work takes microseconds, 0 or more, and got {us!r}")
+    _check_us("work", us)
     current_device().work(us, name)
 
 
 async def sleep(us: float) -> None:
     """Let other tasks run for `us` microseconds: virtual on a simulated device, real otherwise."""
-    if not 0 <= us < math.inf:
-        raise UsageError(f"sleep takes microseconds, 0 or more, and got {us!r}")
+    _check_us("sleep", us)
     await current_device().sleep(us)
+
+
+def _check_us(what: str, us: float) -> None:
+    if not isinstance(us, Real) or not 0 <= us < math.inf:  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
+        raise UsageError(f"{what} takes microseconds, 0 or more, and got {us!r:.99}")

@@ -33,7 +33,14 @@ import numpy.typing as npt
 
 from asyncgpu_tutor.arrays.handles import DeviceArray
 from asyncgpu_tutor.devices.event_loop import in_a_loop, loop_ways
-from asyncgpu_tutor.errors import CallRefusedError, DeviceError, HostcallError, UsageError
+from asyncgpu_tutor.errors import (
+    CallRefusedError,
+    DeviceError,
+    HostcallError,
+    UsageError,
+    demand,
+    whole,
+)
 from asyncgpu_tutor.ops.array_operations import h2d
 from asyncgpu_tutor.ops.operation import DeviceOp
 from asyncgpu_tutor.ops.pinned import mapped, pin, pinned
@@ -74,21 +81,21 @@ class Hostcalls:
         packets: int,
         nbytes: int,
     ) -> None:
-        twice = handlers.keys() & batch_handlers.keys()
-        for service in (*handlers, *batch_handlers):
-            if service in twice:
-                raise UsageError(
-                    f"service {service} has a handler and a batch handler: leave one of them out"
-                )
-            if not services.FIRST_FREE <= service < 2**31:
-                raise UsageError(
-                    f"numbers of your own services begin at {services.FIRST_FREE}, and {service} was given"
-                )
-        if packets < 1 or nbytes < 8 or nbytes % 8:
+        for given in (handlers, batch_handlers):
+            demand(given, Mapping, "handlers are functions by numbers, as in {16: function}")
+            for service, handler in given.items():
+                whole("the number of a service of yours", service, services.FIRST_FREE, 2**31 - 1)
+                if not callable(handler):
+                    raise UsageError(
+                        f"the handler of service {service} is a function, and got {handler!r:.99}"
+                    )
+        for service in handlers.keys() & batch_handlers:
             raise UsageError(
-                "hostcalls need at least 1 packet, and a multiple of 8 bytes for each; "
-                f"packets={packets}, nbytes={nbytes} were given"
+                f"service {service} has a handler and a batch handler: leave one of them out"
             )
+        packets, nbytes = whole("the number of packets", packets, 1), whole("nbytes", nbytes, 8)
+        if nbytes % 8:
+            raise UsageError(f"nbytes of hostcalls is a multiple of 8, and got {nbytes}")
         self.answered = 0
         self._device = current_device()
         if self._device.clock != "simulated" and not keeps_order(platform.machine()):

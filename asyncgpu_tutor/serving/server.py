@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from asyncgpu_tutor.arrays.handles import as_shape
+from asyncgpu_tutor.arrays.handles import as_dtype, as_shape
 from asyncgpu_tutor.devices.event_loop import (
     TURN_EVERY_US,
     AnyLoop,
@@ -23,7 +23,7 @@ from asyncgpu_tutor.devices.event_loop import (
     running_loop,
     shielded,
 )
-from asyncgpu_tutor.errors import ServerBusyError, UsageError
+from asyncgpu_tutor.errors import ServerBusyError, UsageError, whole
 from asyncgpu_tutor.ops.operation import DeviceOp
 from asyncgpu_tutor.run.current import current_device
 from asyncgpu_tutor.serving.lane import Host, PipelineSlot, Request
@@ -74,18 +74,15 @@ class Server(Generic[T]):
         lanes: int = 4,
         waiting: int = 1024,
     ) -> None:
-        if lanes < 1 or waiting < 0:
-            raise UsageError(
-                "a server needs at least one lane, and lets 0 or more requests wait: got "
-                f"lanes={lanes}, waiting={waiting}"
-            )
+        lanes = whole("the number of lanes", lanes, 1)
+        waiting = whole("the number of requests that may wait", waiting, 0)
         if not callable(pipeline):
             raise UsageError(
                 "the pipeline of a server is a function that gets a host array and returns the operation "
                 f"that reads it, so that each lane can have its own, and got {pipeline!r}"
             )
         self.shape = as_shape(shape)
-        self.dtype = np.dtype(dtype)
+        self.dtype = as_dtype(dtype)
         self._waiting = waiting
         self._device = current_device()
         self._lanes: list[PipelineSlot[T]] = [

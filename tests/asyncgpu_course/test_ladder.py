@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from hashlib import sha256
+from typing import Any
 
 import numpy as np
 import pytest
@@ -68,6 +69,12 @@ def test_the_recordings_say_how_they_were_made_and_show_what_was_measured(
 def test_a_side_that_a_rung_does_not_divide_is_refused(n: int) -> None:
     with pytest.raises(UsageError, match=f"naive takes multiples of 32 as n, and got {n}"):
         climb("naive", n)
+
+
+@pytest.mark.parametrize("name", ["no such", ["naive"]])
+def test_a_rung_that_is_none_is_refused(name: Any) -> None:
+    with pytest.raises(UsageError, match=r"there is no rung .*naive, coalesced, shared"):
+        rung(name)
 
 
 def test_each_rung_has_its_text_and_its_launch(tell: Callable[[str], None]) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
 
+from asyncgpu_tutor.errors import demand
 from asyncgpu_tutor.traces.analysis import idle as pauses
 from asyncgpu_tutor.traces.analysis.defects import findings, ranked
 from asyncgpu_tutor.traces.analysis.finding import MOST_DEVICES, Finding
@@ -209,6 +210,7 @@ def analyse(trace: Trace) -> Analysis:
     >>> agt.analyse(trace).findings
     ()
     """
+    demand(trace, Trace, "analyse takes a trace, such as agt.record() makes")
     seen = pauses.Evidence(trace)
     if len(trace.devices) < 2:
         return _of_one(seen)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -145,8 +145,9 @@ def compare_timelines(
     UsageError
         If there is no trace, or not one title or highlight for each.
     """
-    if not traces:
-        raise UsageError("compare_timelines needs at least one trace, and was given none")
+    traces = [*traces] if isinstance(traces, Iterable) else [traces]  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
+    if not traces or not all(hasattr(trace, "device_spans") for trace in traces):
+        raise UsageError("compare_timelines takes a list of at least one trace, as in [one, two]")
     if together:
         traces = [trace.from_first(trace.device_spans) for trace in traces]
     names = [trace.device or "Timeline" for trace in traces] if titles is None else list(titles)

@@ -220,8 +220,8 @@ def test_a_cluster_lasts_as_long_as_its_block() -> None:
     ("where", "how", "message"),
     [
         ("nowhere", {}, "not a cluster: say 'sim', 'cuda', or the address"),
-        ("sim", {"gpus": 0}, "gpus=0"),
-        ("sim", {"device": "tpu"}, "device='tpu'"),
+        ("sim", {"gpus": 0}, "GPUs is an integer, 1 or more, and got 0"),
+        ("sim", {"device": "tpu"}, "and got 'tpu'"),
         ("cuda", {"apart": True}, "is for a simulated cluster"),
     ],
 )

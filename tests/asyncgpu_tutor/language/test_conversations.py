@@ -297,7 +297,7 @@ async def test_what_cannot_be_said_is_refused_at_once(
 
 @pytest.mark.parametrize("options", [{"slots": 0}, {"waiting": -1}, {"ahead": -1}])
 def test_there_is_a_slot_or_more(options: dict[str, int]) -> None:
-    with pytest.raises(UsageError, match="at least one slot"):
+    with pytest.raises(UsageError, match=r"is an integer, [01] or more"):
         Conversations(MODEL, **options)
 
 

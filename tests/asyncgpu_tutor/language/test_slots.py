@@ -172,7 +172,7 @@ def test_a_seat_that_is_none_is_refused(
 
 @pytest.mark.parametrize("count", [0, -1, 1.5])
 def test_there_is_a_slot_or_more(sim: Device, model: LanguageModel, count: Any) -> None:
-    with pytest.raises(UsageError, match="one slot or more"):
+    with pytest.raises(UsageError, match="slots is an integer, 1 or more"):
         slots(model, count)
 
 

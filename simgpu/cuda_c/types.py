@@ -50,6 +50,15 @@ class Scalar:
 
 
 @dataclass(frozen=True)
+class Enumeration(Scalar):
+    """A type of its own, whose values are numbers of type `base`; `key` tells two of one name apart."""
+
+    base: Scalar
+    scoped: bool  # `enum class`, which becomes no number by itself
+    key: int
+
+
+@dataclass(frozen=True)
 class FunctionPointer(Scalar):
     """The address of a device function; `overloaded` is the name of several functions that it may be."""
 
@@ -356,9 +365,25 @@ def _qualifiers(pointer: Pointer) -> tuple[bool, bool]:
     return const, volatile
 
 
+def enumeration(name: str, base: Scalar, scoped: bool, key: int) -> Enumeration:
+    """The type of an enumeration."""
+    return Enumeration(name, base.dtype, base.kind, base.rank, base, scoped, key)
+
+
+def number_type(scalar: Scalar) -> Scalar:
+    """The type of a number, or of those that an enumeration is made of."""
+    return scalar.base if isinstance(scalar, Enumeration) else scalar
+
+
+def wants_cast(source: Scalar, target: Scalar) -> bool:
+    """Tell whether a number becomes one of another type by a cast alone, as enumerations are."""
+    scoped = isinstance(source, Enumeration) and source.scoped
+    return source != target and (scoped or isinstance(target, Enumeration))
+
+
 def promoted(scalar: Scalar) -> Scalar:
     """Integer promotion: whatever is smaller than `int` becomes `int`."""
-    return max(INT, scalar, key=lambda kind: kind.rank)
+    return max(INT, number_type(scalar), key=lambda kind: kind.rank)
 
 
 def usual_type(a: Scalar, b: Scalar) -> Scalar:

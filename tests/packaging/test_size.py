@@ -19,8 +19,8 @@ from tests.tools import PACKAGES, ROOT
 WHOLE = {
     "asyncgpu_tutor": 23_891,
     "asyncgpu_course": 11_900,
-    "simgpu": 28_325,
-    "tests": 38_583,
+    "simgpu": 28_388,
+    "tests": 38_601,
     "course": 48_000,
     "tools": 7_900,
     "benchmarks": 9_050,

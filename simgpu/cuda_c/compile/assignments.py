@@ -93,7 +93,7 @@ def _ahead(c: Context, by: Expr) -> Evaluate:
 def _own_operator(c: Context, node: ast.AssignExpr, target: Expr) -> Expr | None:
     """`a += b` or `a = b`, if the file says itself what it means for this struct."""
     bare = isinstance(node.value, ast.Braces) and node.value.type is None
-    if not isinstance(target.type, types.Struct) or bare:
+    if not isinstance(target.type, types.Struct | types.Enumeration) or bare:
         return None
     known = c.class_of(target.type)
     name = f"operator{node.op}="
@@ -109,14 +109,14 @@ def increment(c: Context, node: ast.Increment, used: bool) -> Expr:
         yes, no = (replace(node, operand=side) for side in _sides(c, node.operand))
         return c.expression(replace(node.operand, yes=yes, no=no))
     target = places.place_of(c, node.operand)
-    if isinstance(target.type, types.Struct):
+    if isinstance(target.type, types.Struct | types.Enumeration):
         dummy = [constant(types.INT, 0, node.at)] if node.postfix else []
         found = c.rules.overloaded(c, f"operator{node.op * 2}", [target, *dummy], node.at)
         if found is not None:
             return use_storage(c, found)
     writable(c, target, node.at)
     kind = target.type
-    if isinstance(kind, types.Struct) or kind is types.BOOL:
+    if isinstance(kind, types.Struct | types.Enumeration) or kind is types.BOOL:
         c.fail(node.at, f"'{node.op}{node.op}' cannot take a '{types.spelled(kind)}'")
     whole = isinstance(kind, types.Pointer) or (isinstance(kind, types.Scalar) and kind.is_integer)
     of = types.INT if whole else types.HALF if kind is types.HALF else types.FLOAT

@@ -35,7 +35,8 @@ def listed_values(c: Context, node: Braces, ctype: types.CType) -> Expr:
             c.fail(node.at, f"too many values for one '{types.spelled(ctype)}'")
         if not node.items:
             return zero_values(ctype, node.at)[0]
-        return convert(c, c.expression(node.items[0]), ctype, node.at)
+        cast = isinstance(ctype, types.Enumeration)
+        return convert(c, c.expression(node.items[0]), ctype, node.at, explicit=cast)
     if not isinstance(ctype, types.Struct):
         text = f"making a '{types.spelled(ctype)}' from a list in braces is not supported"
         c.unsupported(node.at, f"{text}: declare a variable")

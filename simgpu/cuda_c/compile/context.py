@@ -85,6 +85,7 @@ class File:
     turns: list[int] = field(default_factory=list[int])  # of loops run to compute each constant
     # The functions and names of structs that have more than data.
     classes: dict[types.Struct, Class] = field(default_factory=dict[types.Struct, Class])
+    enumerators: dict[types.CType, Scope] = field(default_factory=dict[types.CType, Scope])
     # Functions whose address is taken: an address is a number, from 1 on, in this list.
     targets: list[Target] = field(default_factory=list[Target])
     # For each body that was asked for, by its id: the body, `referred` and what `addressed` says.

@@ -80,6 +80,10 @@ def convert(c: Context, expr: Expr, target: CType, at: Position, explicit: bool 
     if isinstance(source, FunctionPointer) or isinstance(target, FunctionPointer):
         return _convert_function(c, expr, target, at)
     if isinstance(source, Scalar) and isinstance(target, Scalar):
+        if not explicit and types.wants_cast(source, target):
+            c.fail(
+                at, f"{_unusable(source, target)}: say static_cast<{target.name}> if you mean it"
+            )
         return _convert_scalar(c, expr, source, target, at)
     struct = c.class_of(source) is not None
     if isinstance(source, (Pointer, ArrayType)) or (isinstance(target, Pointer) and not struct):
@@ -105,11 +109,12 @@ def convert(c: Context, expr: Expr, target: CType, at: Position, explicit: bool 
 
 
 def _convert_scalar(c: Context, expr: Expr, source: Scalar, target: Scalar, at: Position) -> Expr:
-    change = converter(source, target)
-    if change is None and expr.constant is not None:
+    number, wanted = types.number_type(source), types.number_type(target)
+    change = converter(number, wanted)
+    if change is None and (expr.constant is not None or number == wanted):
         return Expr(target, expr.run, at, expr.node, expr.constant, rank=expr.rank)
-    free = change is None or BOOL in (source, target) or expr.constant is not None
-    node = c.note(Convert((expr.node,), source=source, target=target, free=free))
+    free = change is None or BOOL in (number, wanted) or expr.constant is not None
+    node = c.note(Convert((expr.node,), source=number, target=wanted, free=free))
     run = expr.run
     if change is None:
         return Expr(target, run, at, node, rank=expr.rank)

@@ -9,7 +9,7 @@ from simgpu.cuda_c.compile import braces, conversions, form, places
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import typed_value
 from simgpu.cuda_c.compile.cuts import branched, done_before, kept
-from simgpu.cuda_c.compile.operators import binary_operation, common_type, operate
+from simgpu.cuda_c.compile.operators import binary_operation, common_type, operate, refuse_scoped
 from simgpu.cuda_c.compile.storage import in_lane_order, use_storage
 from simgpu.cuda_c.compile.type_names import names_in, resolve_type
 from simgpu.cuda_c.compile.typed import THIS, Evaluate, Expr, Number
@@ -86,10 +86,11 @@ def unary(c: Context, node: ast.Unary, used: bool) -> Expr:
     if node.op == "&":
         return places.address_of(c, node)
     operand = c.expression(node.operand)
-    if isinstance(operand.type, types.Struct):
+    if isinstance(operand.type, types.Struct | types.Enumeration):
         found = c.rules.overloaded(c, f"operator{node.op}", [operand], node.at)
         if found is not None:
             return use_storage(c, found)
+        refuse_scoped(c, node.op, operand.type, node.at)
         if node.op != "!":
             operand = conversions.itself(c, operand, node.at)
     if node.op == "!":
@@ -122,7 +123,7 @@ def binary(c: Context, node: ast.Binary, used: bool) -> Expr:
     right = c.expression(node.right)
     if len(c.ahead) > mark:
         left = kept(c, left, mark)
-    if isinstance(left.type, types.Struct) or isinstance(right.type, types.Struct):
+    if any(isinstance(side.type, types.Struct | types.Enumeration) for side in (left, right)):
         found = c.rules.overloaded(c, f"operator{node.op}", [left, right], node.at)
         if found is not None:
             return use_storage(c, found)

@@ -11,12 +11,12 @@ from simgpu.cuda_c.compile import braces, calls, conversions, places, rooms, sto
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.form import Declare
 from simgpu.cuda_c.compile.overloads import Invocation, conversion, resolve_overload
-from simgpu.cuda_c.compile.type_names import StructLayout
+from simgpu.cuda_c.compile.type_names import StructLayout, param_type
 from simgpu.cuda_c.compile.typed import THIS, Alias, Class, Expr, Scope
 from simgpu.cuda_c.compile.variables import Origin, Variable
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.text.source import Position
-from simgpu.cuda_c.types import INT, ArrayType, CType, Struct, spelled
+from simgpu.cuda_c.types import INT, ArrayType, CType, Enumeration, Struct, spelled
 
 
 def overloaded(c: Context, name: str, operands: list[Expr], at: Position) -> Expr | None:
@@ -31,6 +31,12 @@ def overloaded(c: Context, name: str, operands: list[Expr], at: Position) -> Exp
         if found is not None:
             return found
     functions = c.file.functions.get(name, [])
+    if not any(isinstance(operand.type, Struct) for operand in operands):
+        # The built-in operator is nearer than one that an enumeration would have to be converted for.
+        kinds = [operand.type for operand in operands if isinstance(operand.type, Enumeration)]
+        plain = [function for function in functions if function.template is None]
+        with c.seen_from(c.file.scope):
+            functions = [f for f in plain if any(param_type(c, p) in kinds for p in f.params)]
     return calls.call_best(c, Invocation(node, operands), functions) if functions else None
 
 

@@ -48,6 +48,9 @@ def operate(c: Context, op: str, left: Expr, right: Expr, at: Position) -> Expr:
     if isinstance(left.type, Pointer) or isinstance(right.type, Pointer):
         return _pointer_operation(c, op, left, right, at)
     a, b = (_number(c, op, side, at) for side in (left, right))
+    if a != b or op not in COMPARISONS:
+        refuse_scoped(c, op, a, at)
+        refuse_scoped(c, op, b, at)
     kind = promoted(a) if op in ("<<", ">>") else types.usual_type(a, b)
     for number in (a, b) if op in _INTEGER_ONLY else ():
         if number.is_float:
@@ -56,13 +59,20 @@ def operate(c: Context, op: str, left: Expr, right: Expr, at: Position) -> Expr:
         other = b if a is HALF else a
         cure = "convert one side, for instance by __half2float()"
         c.fail(at, f"operator '{op}' between half and {other.name} is ambiguous: {cure}")
-    x = convert(c, left, kind, at)
-    y = convert(c, right, promoted(b) if op in ("<<", ">>") else kind, at)
+    x = convert(c, left, kind, at, explicit=True)
+    y = convert(c, right, promoted(b) if op in ("<<", ">>") else kind, at, explicit=True)
     if op in ("<<", ">>"):
         return _shift(c, op, x, y, kind, at)
     if op in COMPARISONS:
         return _compare(c, op, x, y, kind, at)
     return _arithmetic(c, op, x, y, kind, at)
+
+
+def refuse_scoped(c: Context, op: str, kind: CType, at: Position) -> None:
+    """Refuse to compute with an `enum class`, unless the file has an operator for it."""
+    if isinstance(kind, types.Enumeration) and kind.scoped:
+        cure = "cast it to a number, or define the operator"
+        c.fail(at, f"operator '{op}' cannot take a '{kind.name}', which is an enum class: {cure}")
 
 
 def _number(c: Context, op: str, side: Expr, at: Position) -> Scalar:

@@ -216,7 +216,8 @@ def _score(c: Context, function: ast.FunctionDecl, kinds: list[types.CType]) -> 
         elif isinstance(source, types.Struct) or isinstance(target, types.Struct):
             score += 50 if _converts(c, source, target) else _IMPOSSIBLE
         elif isinstance(source, types.Scalar) and isinstance(target, types.Scalar):
-            score += 1 if types.promoted(source) == target else 10
+            far = _IMPOSSIBLE if types.wants_cast(source, target) else 10
+            score += 1 if types.promoted(source) == target and far == 10 else far
         elif isinstance(source, types.Pointer) and isinstance(target, types.Pointer):
             score += 1 if types.unqualified(source) == types.unqualified(target) else 100
         else:

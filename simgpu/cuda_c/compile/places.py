@@ -249,7 +249,8 @@ def _index(c: Context, node: ast.Index) -> typed.Expr:
 def index_value(c: Context, index: typed.Expr, at: Position) -> typed.Expr:
     """An index as a signed integer of 64 bits, or one of 32."""
     index = itself(c, index, at)
-    if not isinstance(index.type, types.Scalar) or not index.type.is_integer:
+    scoped = isinstance(index.type, types.Enumeration) and index.type.scoped
+    if not isinstance(index.type, types.Scalar) or not index.type.is_integer or scoped:
         c.fail(at, f"an index must be an integer, not '{types.spelled(index.type)}'")
     if index.type.size == 8 and index.type.kind == "uint":
         # Addresses wrap around, so that the highest size_t is the element before; and NumPy makes a float of

@@ -14,7 +14,7 @@ from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.syntax.expressions import ExpressionParser
 from simgpu.cuda_c.text.lexer import tokenise
 from simgpu.cuda_c.text.source import Position, Source
-from simgpu.cuda_c.types import ArrayType, CType, Pointer, Scalar, Struct, spelled
+from simgpu.cuda_c.types import ArrayType, CType, Pointer, Scalar, Struct, number_type, spelled
 from simgpu.errors import KernelCompileError, UnsupportedFeatureError
 
 PLACED = {"__constant__", "__device__", "__managed__"}
@@ -106,6 +106,7 @@ def signature_of(
         ctype = type_names.param_type(c, param)
         pointer = isinstance(ctype, Pointer)
         target, const = (ctype.target, ctype.const) if pointer else (ctype, False)
+        target = number_type(target) if isinstance(target, Scalar) else target
         record = record_dtype(target) if isinstance(target, Struct) and not pointer else None
         element, _ = _components(target)
         plain = isinstance(element, Scalar | Pointer) and not isinstance(target, ArrayType)

@@ -5,14 +5,24 @@ from dataclasses import replace
 
 from simgpu.cuda_c.compile import braces, form, type_names, waiting
 from simgpu.cuda_c.compile.context import Context
-from simgpu.cuda_c.compile.conversions import condition, decay, itself
+from simgpu.cuda_c.compile.conversions import condition, convert, decay, itself
 from simgpu.cuda_c.compile.cuts import test_inside, try_out
 from simgpu.cuda_c.compile.places import by_address, place_asked, place_of
 from simgpu.cuda_c.compile.storage import use_storage
 from simgpu.cuda_c.compile.typed import Evaluate, Expr, MemoryPlace
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.syntax import ast
-from simgpu.cuda_c.types import INT, VOID, ArrayType, CType, Pointer, Scalar, Void, spelled
+from simgpu.cuda_c.types import (
+    INT,
+    VOID,
+    ArrayType,
+    CType,
+    Enumeration,
+    Pointer,
+    Scalar,
+    Void,
+    spelled,
+)
 
 ADDRESS = "address"  # what an expression says that stands for the place which it points to
 
@@ -103,6 +113,8 @@ def _labels(c: Context, node: ast.Switch, subject: Expr) -> list[int | None]:
         number = None
         if case.value is not None:
             number = type_names.integer_constant(c, case.value, "a case label")
+            if isinstance(subject.type, Enumeration) and subject.type.scoped:
+                convert(c, c.expression(case.value), subject.type, case.at)
         if number in values:
             what = "default" if number is None else f"case {number}"
             c.fail(case.at, f"'{what}' has already appeared in this switch")

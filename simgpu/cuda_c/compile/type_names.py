@@ -90,9 +90,8 @@ def names_in(c: Context, ctype: CType, name: ast.TypeName) -> Scope:
     known = c.class_of(ctype)
     if known is not None:
         return known.scope
-    found = c.scope.find(name.base)
-    if isinstance(found, TypeBinding) and found.inside is not None:
-        return found.inside
+    if ctype in c.file.enumerators:
+        return c.file.enumerators[ctype]
     c.fail(name.at, f"'{types.spelled(ctype)}' has no members that belong to the type")
 
 
@@ -109,14 +108,15 @@ def declare_type(c: Context, node: ast.StructDef) -> None:
     """Give the name of a struct or an enumeration its meaning in the scope at hand."""
     names = c.scope.names
     if node.enumerators is not None:
-        inside = Scope()
-        kind = _enumerate(c, node, node.enumerators.items, inside)
-        shown = {} if "scoped" in node.enumerators.storage else inside.names
+        inside, scoped = Scope(), "scoped" in node.enumerators.storage
+        kind = _enumerate(c, node, scoped, node.enumerators.items, inside)
+        shown = {} if scoped else inside.names
         for name in shown.keys() & names.keys():
             c.fail(node.at, f"'{name}' has already been declared in this scope")
         names.update(shown)
+        c.file.enumerators[kind] = inside
         if node.name:
-            names[node.name] = TypeBinding(kind, inside)
+            names[node.name] = TypeBinding(kind)
     elif node.template is not None:
         known = names.get(node.name)
         if node.specialises is not None and isinstance(known, typed.StructTemplate):
@@ -138,7 +138,7 @@ def declare_type(c: Context, node: ast.StructDef) -> None:
 
 
 def _enumerate(
-    c: Context, node: ast.StructDef, items: Sequence[ast.Declarator], inside: Scope
+    c: Context, node: ast.StructDef, scoped: bool, items: Sequence[ast.Declarator], inside: Scope
 ) -> CType:
     """Enter the constants of an enumeration; returns its type, which has room for all of them.
 
@@ -162,7 +162,8 @@ def _enumerate(
                 c.fail(item.at, f"'{item.name}' is {number}, for which '{room}' has no room")
             inner.names[item.name] = Number(constant(fixed or own, number, item.at))
             numbers.append(number)
-    kind = fixed or _first_with_room(types.INT, numbers)
+    name = node.name or f"enumeration of line {node.at.line}"
+    kind = types.enumeration(name, fixed or _first_with_room(types.INT, numbers), scoped, id(node))
     for item, number in zip(items, numbers, strict=True):
         if item.name in inside.names:
             c.fail(item.at, f"'{item.name}' has already been declared in this scope")

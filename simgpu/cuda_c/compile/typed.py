@@ -103,10 +103,9 @@ class Alias:
 
 @dataclass
 class TypeBinding:
-    """A name for a type: typedef, struct, or template parameter. An enumeration has names `inside`."""
+    """A name for a type: typedef, struct, or template parameter."""
 
     type: CType
-    inside: Scope | None = None
 
 
 @dataclass

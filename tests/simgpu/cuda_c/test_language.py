@@ -26,6 +26,13 @@ FIRST = np.arange(32)
 HALVES, BF16 = "#include <cuda_fp16.h>\n", "#include <cuda_bf16.h>\n"
 PAIR = """struct P { float a; int b; };
     __device__ float sum(P p) { return p.a + p.b; }"""
+ENUMS = """enum E { A = 1, B = 2, C = 8 }; enum class F : unsigned char { A, B = 200 }; enum class G : bool { NO, YES };
+    struct S { enum Kind { P = 4, Q } kind; F f; }; using Other = S::Kind; __constant__ E known = B;
+    __device__ int f(int) { return 1; } __device__ int f(E) { return 2; } __device__ int f(F) { return 3; } __device__ int f(G) { return 4; }
+    __device__ E operator|(E a, E b) { return E(int(a) | int(b)); } __device__ E& operator++(E& a) { a = E(2 * a); return a; }
+    __device__ F& operator|=(F& a, F b) { a = F(int(a) | int(b)); return a; } __device__ bool operator!(F a) { return a == F::A; }
+    template <class T> struct K { static constexpr int v = 1; }; template <> struct K<E> { static constexpr int v = 2; };
+    template <F V> __device__ int pick() { if constexpr (V == F::B) return 7; else return 8; }"""
 BASES = """struct B { __device__ operator int() const { return 7; } };
     struct D : B { __device__ operator float() const { return 1.5f; } };
     struct H : B { __device__ operator int() const { return 9; } };"""
@@ -268,6 +275,11 @@ STATEMENTS: list[tuple[str, str, Any]] = [
         ("", "int b = 0; if (int K = n) b = K - 31;"), ("", "auto f = [](int K) { return K * 2; }; int b = f(1) - 1;"),
         ("__device__ int f(int K) { return K * 2; }", "int b = f(1) - 1;"),
         ("__device__ int f(int a) { return a; }", "int (*p)(int K) = f; int b = p(1);"))),
+    # Written in CUDA C (`c_functions.h`).
+    ("", "__stcs(o + i, 7); o[i] += __ldcg(&o[i]);", 14),
+    ("", "int all; unsigned m = __match_all_sync(~0u, n, &all); o[i] = (m == ~0u) + 2 * all;", 3),
+    ("", "int all; unsigned m = __match_all_sync(~0u, i, &all); o[i] = m + all;", 0),
+    ("", "int s = 0; for (int j = 0; j < 9; j++) { switch (j) { case 1: s += 10; break; } if (j > 3) break; s++; } o[i] = s;", 14),
     # A declaration gives arguments their defaults, and tells which of several functions gets a body further on.
     ("__device__ int f(int a, int b = 2); __device__ int g() { return f(1); } __device__ int f(int c, int b) { return c + b; }",
      "o[i] = g();", 3),
@@ -278,11 +290,14 @@ STATEMENTS: list[tuple[str, str, Any]] = [
         __device__ int& S::get(int) { return v; } __device__ int S::get(int k) const { return v + k; }""",
      "S s{1}; s.get() = 2; const S& t = s; o[i] = t.get() * 100 + s.v;", 1202),
     ("", "const auto* p = o; p += 2; auto* const q = x + 1; q[i - 1] = p - o;", 2),
-    # Written in CUDA C (`c_functions.h`).
-    ("", "__stcs(o + i, 7); o[i] += __ldcg(&o[i]);", 14),
-    ("", "int all; unsigned m = __match_all_sync(~0u, n, &all); o[i] = (m == ~0u) + 2 * all;", 3),
-    ("", "int all; unsigned m = __match_all_sync(~0u, i, &all); o[i] = m + all;", 0),
-    ("", "int s = 0; for (int j = 0; j < 9; j++) { switch (j) { case 1: s += 10; break; } if (j > 3) break; s++; } o[i] = s;", 14),
+    # An enumeration is a type of its own.
+    *((ENUMS, text, value) for text, value in (
+        ("o[i] = f(A) * 1000 + f(1) * 100 + f(F::A) * 10 + f(G::NO);", 2134), ("o[i] = K<E>::v * 100 + K<int>::v * 10 + K<unsigned>::v;", 211),
+        ("E e = A | C; ++e; o[i] = e * 10 + (e + 1.5) * 2 + ~e + !e;", 180 + 39 - 19), ("F a{}, b{3}; b |= F::B; o[i] = (int)b * 10 + !a + (a < b) * 2;", 2033),
+        ("o[i] = pick<F::B>() * 10 + pick<F::A>() + sizeof(F) * 100;", 178), ("S s = {S::Q, F::B}; o[i] = s.kind + S::Kind::P * 10 + Other::Q * 100 + (int)s.f * 1000;", 200545),
+        ("G g = G(n); o[i] = g == G::YES ? (int)g : 5; switch (g) { case G::YES: o[i] += 10; }", 11),
+        ("__shared__ E s[32]; s[31 - i] = i > 3 ? B : C; __syncwarp(); o[i] = x[s[i]] + known * 10;", lambda i: 28 if i > 27 else 22),
+        ("const int& r = B; int q[C] = {}; q[A] = r; for (E e = A; e <= C; ++e) o[i] += e; o[i] += q[1] + sizeof(q);", 15 + 2 + 32))),
 ]  # fmt: skip
 # Operators by how tightly they bind, the loosest first ([expr]).
 BINDING = "|| && | ^ & ==,!= <,>,<=,>= <<,>> +,- *,/,%"

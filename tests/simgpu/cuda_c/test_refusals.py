@@ -63,6 +63,9 @@ WRONG = [
     "struct S { int a[2]; } s; const S* c = &s; int* p = c->a;", "struct S { int a; }; struct T { int a; }; S s[1] = {T{1}};", "struct S { int a; } s; switch (s) { case 1: break; }",
     "if (n) { struct L { int a; }; } o[i] = sizeof(L);", "auto p = (float(*q)[2])x;",
     "const auto* p = o; p[0] = 1;", "auto* const p = o; p++;",
+    *(f"enum E {{ A, B }}; enum G {{ C }}; enum class F {{ A, B }}; F f = F::A; E e = B; {wrong}" for wrong in (
+        "e = 1;", "e = C;", "e++;", "e += A;", "f = 1;", "o[i] = f;", "o[i] = f + 1;", "o[i] = -f;", "o[i] = x[f];", "o[i] = f == 0;", "if (f) o[i] = 1;",
+        "o[i] = !f;", "int& r = e;", "int* p = &e;", "switch (f) { case 0: o[i] = 1; }", "auto g = [](E v) { return v; }; g(1);")),
 ]  # fmt: skip
 
 PAIR = "struct P { int a; float b; };\n"

@@ -160,7 +160,7 @@ def _printable(c: Context, length: str, letter: str, arg: Expr) -> Expr:
     if arg.type.is_float:
         c.fail(arg.at, f"%{letter} prints an integer, not '{arg.type.name}': use %f")
     signed, unsigned = _READS.get("hh" if letter == "c" else length, (types.LLONG, types.ULLONG))
-    return convert(c, arg, signed if letter in "di" else unsigned, arg.at)
+    return convert(c, arg, signed if letter in "di" else unsigned, arg.at, explicit=True)
 
 
 def _assert(t: Team, m: Mask, at: Position, test: Any) -> None:

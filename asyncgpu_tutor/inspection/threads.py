@@ -368,9 +368,9 @@ def show_threads(
 ) -> Threads:
     """Run one launch and see its threads: which take part in each step, and what they read and write.
 
-    The launch runs in the interpreter, on copies: no device is used, and no array is changed or moved. An
-    access out of bounds, a race or another fault is no error here but in the picture, in red, at the very
-    thread.
+    The launch runs in the interpreter, on copies, also of the kernel's `constants`: nothing runs on a device,
+    and no array is changed or moved. An access out of bounds, a race or another fault is no error here but in
+    the picture, in red, at the very thread.
 
     Parameters
     ----------
@@ -414,7 +414,7 @@ def show_threads(
         )
     for name, array in arrays.items():
         seen.shapes[name], seen.sizes[name] = array.shape, array.itemsize
-    freshly(seen.run)(given, shared_mem)
+    freshly(seen.run)(given, shared_mem, variables_of(kernel))
     seen.fault = seen.fault and fresh(seen.fault)
     return Threads(seen, lesson)
 
@@ -446,6 +446,11 @@ def copied(
             known[of] = memory_of(array, parameter.name)
         given.append(known[of])
     return arrays, given
+
+
+def variables_of(kernel: Kernel) -> dict[str, Any]:
+    """Copies of a kernel's variables, as they are on the current device, for the interpreter."""
+    return {name: memory_of(value, name) for name, value in kernel.constants.known().items()}
 
 
 def _on_host(verb: str, kernel: str, name: str, given: Any) -> NDArray[Any]:

@@ -11,7 +11,7 @@ from asyncgpu_tutor.devices.fresh_errors import freshly
 from asyncgpu_tutor.devices.simulated import SPECS, SimDevice
 from asyncgpu_tutor.devices.simulated.report import BlockTimeline, WarpState, block_timeline
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.inspection.threads import copied, svg_text
+from asyncgpu_tutor.inspection.threads import copied, svg_text, variables_of
 from asyncgpu_tutor.kernels import Kernel
 from asyncgpu_tutor.kernels.launching import Size, configuration
 from asyncgpu_tutor.run.current import current_device
@@ -171,5 +171,5 @@ def show_warps(
     shape, device = configuration(kernel.name, args, grid, block), current_device()
     spec = device.spec if isinstance(device, SimDevice) else SPECS["h200"]
     launch = spec, kernel.source, kernel.name, shape, given, shared_mem, kernel._facts.contract
-    seen = freshly(block_timeline)(*launch)
+    seen = freshly(block_timeline)(*launch, variables_of(kernel))
     return Warps(kernel.name, spec.name, seen, until or seen.us, lesson)

@@ -74,6 +74,12 @@ class Constants:
         device.default_stream.synchronize()
         return out
 
+    def known(self) -> dict[str, NDArray[Any]]:
+        """The values of all variables; a simulated device knows which ones nobody has given any."""
+        sizes = {name: variable.dtype.itemsize for name, variable in self._variables.items()}
+        places = {name: self._place(name, size)[1] for name, size in sizes.items()}
+        return {n: self[n] for n, at in places.items() if getattr(at, "initialised", True)}
+
     def _place(self, name: str, nbytes: int) -> tuple[Device, DeviceMemory]:
         device = current_device()
         device.synchronize()

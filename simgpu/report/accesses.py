@@ -1,6 +1,6 @@
 """Every access that the threads of one launch make, in order."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,11 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simgpu.common import LaunchDim
-from simgpu.cuda_c import GlobalMemory, InterpreterLimits, compile_source
+from simgpu.cuda_c import GlobalMemory, InterpreterLimits, Program, compile_source
 from simgpu.cuda_c.cost.path import TRIP
 from simgpu.cuda_c.lockstep.team import place_in
 from simgpu.cuda_c.memory.pointers import Together
 from simgpu.errors import FaultSite, KernelFault
+
+Variables = Mapping[str, GlobalMemory]  # of a kernel's file, by name
+NO_VARIABLES: Variables = {}
 
 
 @dataclass(frozen=True)
@@ -90,9 +93,11 @@ class Watched:
                     break
         return found
 
-    def run(self, args: Sequence[Any], shared_mem: int = 0) -> None:
+    def run(
+        self, args: Sequence[Any], shared_mem: int = 0, variables: Variables = NO_VARIABLES
+    ) -> None:
         """Run the launch on these arguments, and note what its threads do."""
-        program = compile_source(self.source)
+        program = program_with(self.source, variables)
         self.own_bytes = program.kernel(self.kernel).code.local_bytes
         limits = InterpreterLimits(watcher=self._note)
         launch = self.kernel, self.grid, self.block, args
@@ -121,6 +126,14 @@ class Watched:
         when = clocks[warp], trips[warp], team.meter.barriers
         kinds = site.scope > 0, site.volatile, site.apart
         self.steps.append(AccessSite(*what, *when, *kinds))
+
+
+def program_with(source: str, variables: Variables, *, contract: bool = False) -> Program:
+    """A program whose `__constant__` and `__device__` variables hold what these do."""
+    program = compile_source(source, contract=contract)
+    for name, memory in variables.items():
+        program.variables[name].take(memory, memory.nbytes)
+    return program
 
 
 def memory_of(array: NDArray[Any], name: str) -> GlobalMemory:

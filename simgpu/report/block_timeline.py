@@ -16,13 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simgpu.common import LaunchDim
-from simgpu.cuda_c import Counts, InterpreterLimits, compile_source
+from simgpu.cuda_c import Counts, InterpreterLimits
 from simgpu.cuda_c.cost.charges import Costs
 from simgpu.cuda_c.cost.path import SHARED, TRIP
 from simgpu.cuda_c.cost.tally import ROUNDS, Tally
 from simgpu.cuda_c.lockstep import Mask
 from simgpu.cuda_c.lockstep.masks import ThreadLayout
 from simgpu.errors import UsageError
+from simgpu.report.accesses import NO_VARIABLES, Variables, program_with
 from simgpu.spec import DeviceSpec
 from simgpu.times import chain_waits, kernel_time, resident_blocks, round_clocks
 
@@ -72,10 +73,10 @@ class _Noted(Tally):
 
 def block_timeline(
     spec: DeviceSpec, source: str, name: str, shape: tuple[LaunchDim, LaunchDim], args: Sequence[Any],
-    shared_mem: int = 0, contract: bool = False,
+    shared_mem: int = 0, contract: bool = False, variables: Variables = NO_VARIABLES,
 ) -> BlockTimeline:  # fmt: skip
     """Run a launch in the interpreter, on these arguments, and say what the warps of a block do when."""
-    program = compile_source(source, contract=contract)
+    program = program_with(source, variables, contract=contract)
     if program.kernel(name).code.watches:
         raise UsageError(
             f"threads of '{name}' wait for what others write, or for a phase of a barrier: when that is, the "

@@ -166,6 +166,11 @@ class SimMemory(protocol.DeviceMemory, simgpu.Memory):
         protocol.DeviceMemory.__init__(self, device, cells.name, cells.nbytes, ptr)
         simgpu.Memory.__init__(self, cells, ptr)
 
+    @property
+    def initialised(self) -> bool:
+        """Whether all of it holds something."""
+        return self.cells.fully_initialised
+
 
 @raising_freshly("synchronize", "done")
 class SimEvent(simgpu.Event):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import asyncgpu_tutor as agt
-from asyncgpu_tutor.errors import OutOfBoundsError, RaceError
+from asyncgpu_tutor.errors import OutOfBoundsError, RaceError, UninitialisedReadError
 from asyncgpu_tutor.traces.pictures.scene import text_width
 
 pytestmark = pytest.mark.usefixtures("sim")
@@ -75,6 +75,23 @@ def test_nothing_that_was_given_is_changed_and_no_device_is_used() -> None:
     assert trace.device_spans == []
     assert X.tolist() == list(range(40))
     assert not agt.d2h(y).sync().any()
+
+
+def test_variables_hold_what_the_program_has_set_and_the_launch_changes_none() -> None:
+    kernel = agt.Kernel(
+        """__constant__ int shift[2]; __constant__ int unset; __device__ int count;
+        __global__ void k(float* x) { x[threadIdx.x + shift[1] + atomicAdd(&count, 1)] = 1; }
+        __global__ void reads(float* x) { x[0] = unset; }""",
+        "k",
+    )
+    kernel.constants["shift"], kernel.constants["count"] = [0, 4], 2
+    found = agt.show_threads(kernel, X, grid=1, block=1)
+    assert (found.watched.fault, found.steps[-1].elements.tolist()) == (None, [6])
+    assert kernel.constants["count"] == 2
+    assert len(agt.show_warps(kernel, X, grid=1, block=1).timeline.warps) == 1
+    reads = agt.Kernel(kernel.source, "reads")
+    found = agt.show_threads(reads, X, grid=1, block=1)
+    assert isinstance(found.watched.fault, UninitialisedReadError)
 
 
 def test_an_access_out_of_bounds_is_shown_at_the_very_thread() -> None:

@@ -582,7 +582,7 @@ async def test_its_page_needs_nothing_from_elsewhere(sim: Device) -> None:
 
 def test_what_cannot_be_served_is_said(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "from 0 to 65535" in command("serve", "--port", 99999, code=2).err
-    assert "at least one slot" in command("serve", "--slots", 0, code=2).err
+    assert "slots is an integer, 1 or more" in command("serve", "--slots", 0, code=2).err
     assert "name an address" in command("serve", "--host", "", code=2).err
     assert "at most 256" in command("serve", "--slots", 257, code=2).err
     for seconds in ("nan", "-1", "0", "inf"):

@@ -80,6 +80,7 @@ class Field:
     type: CType
     offset: int
     volatile: bool = False
+    const: bool | None = None  # whatever the object is; None if it is as const as that
 
 
 @dataclass(frozen=True, eq=False)

@@ -138,7 +138,7 @@ def _assignments(known: Class, name: str, init: ast.Expression) -> Iterator[ast.
         yield ast.assigning(this, value, at)
         return
     field = known.type.member(name)
-    member = ast.Member(at=at, base=this, name=name)
+    member = ast.Member(at=at, base=this, name=name, first=True)
     if field is not None and isinstance(field.type, ArrayType) and isinstance(init, ast.Braces):
         for k in range(field.type.length):
             item = init.items[k] if k < len(init.items) else ast.Braces(at=at, items=[])

@@ -24,6 +24,7 @@ from simgpu.errors import KernelCompileError
 
 Functions: TypeAlias = Sequence[ast.FunctionDecl]
 _Fitting: TypeAlias = tuple[tuple[int, bool], ast.FunctionDecl, Scope]
+_UNLIKELY = 1_000  # for a pointer that becomes another one by a cast alone
 _IMPOSSIBLE = 1_000_000  # for arguments that do not fit at all
 
 
@@ -34,7 +35,7 @@ def bind_template(
     """Bind a function's template parameters for arguments of these types; None if they do not fit."""
     scope = Scope(outer)
     if function.template is None:
-        return None if given else scope
+        return None if given is not None else scope
     if len(given or []) > len(function.template):
         return None
     type_names.give_arguments(c, function.template, given, scope, at)
@@ -219,10 +220,22 @@ def _score(c: Context, function: ast.FunctionDecl, kinds: list[types.CType]) -> 
             far = _IMPOSSIBLE if types.wants_cast(source, target) else 10
             score += 1 if types.promoted(source) == target and far == 10 else far
         elif isinstance(source, types.Pointer) and isinstance(target, types.Pointer):
-            score += 1 if types.unqualified(source) == types.unqualified(target) else 100
-        else:
-            score += 100
+            score += _distance(c, source, target)
+        else:  # the null pointer, or a truth
+            number = isinstance(target, types.Scalar) and target is not types.BOOL
+            score += _UNLIKELY if number else 100
     return score
+
+
+def _distance(c: Context, source: types.Pointer, target: types.Pointer) -> int:
+    """How far a pointer is from another one."""
+    if types.qualifies(source, target):
+        return 1
+    void = isinstance(source.target, types.Void) or isinstance(target.target, types.Void)
+    base, more = c.derives(source.target, target.target), target.const - source.const
+    if not (void or base) or more < 0 or source.volatile > target.volatile:
+        return _UNLIKELY
+    return 10 * (5 if base else 6) + more
 
 
 def _converts(c: Context, source: types.CType, target: types.CType) -> bool:

@@ -147,7 +147,14 @@ def _unknown(c: Context, node: ast.DeclRefExpr) -> NoReturn:
 def _member(c: Context, node: ast.Member) -> typed.Expr:
     name = node.base.name if isinstance(node.base, ast.DeclRefExpr) else ""
     if name not in _BUILTIN_VARIABLES or c.scope.find(name) is not None:
-        return member_of(c, place_of(c, node.base), node)
+        base = place_of(c, node.base)
+        if node.owner is not None:
+            owner = type_names.resolve_type(c, node.owner)
+            if base.type != owner and not c.derives(base.type, owner):
+                given = types.spelled(base.type)
+                c.fail(node.at, f"'{given}' is not derived from '{types.spelled(owner)}'")
+            base = as_base(c, base, owner)
+        return member_of(c, base, node)
     axis, three = {"x": 0, "y": 1, "z": 2}.get(node.name), _BUILTIN_VARIABLES[name]
     if axis is None:
         c.fail(node.at, f"'{name}' has no member '{node.name}'; it has x, y, z")
@@ -171,7 +178,11 @@ def member_of(c: Context, base: typed.Expr, node: ast.Member | ast.Qualified) ->
         have = ", ".join(base.type.members())
         c.fail(node.at, f"'{base.type.name}' has no member '{node.name}'; it has {have}")
     check_access(c, known, node.name, node.at)
-    return _part(c, base, field, node.at)
+    out = _part(c, base, field, node.at)
+    const = False if isinstance(node, ast.Member) and node.first else field.const
+    if out.place is not None and const is not None:
+        out.place = replace(out.place, const=const)
+    return out
 
 
 def check_access(c: Context, known: typed.Class | None, name: str, at: Position) -> None:

@@ -219,8 +219,9 @@ class StructLayout:
         return -(-max(1, self.end) // self.align) * self.align
 
     def place(
-        self, name: str, ctype: CType, at: Position, said: ast.TypeName | None = None
-    ) -> None:
+        self, name: str, ctype: CType, at: Position, said: ast.TypeName | None = None,
+        mutable: bool = False,
+    ) -> None:  # fmt: skip
         """Give a member the next place; `said` is what its declaration says of the type."""
         if name and any(f.name == name for f in self.fields):
             self._c.fail(at, f"'{name}' is declared twice in this struct")
@@ -240,8 +241,10 @@ class StructLayout:
         offset = 0 if self._union else -(-self.end // need) * need
         if not offset and self.taken & _at_start(self._c, ctype):
             offset = need  # because no two objects of one type have one address
-        volatile = said is not None and said.itself("volatile")
-        self.fields.append(types.Field(name, ctype, offset, volatile))
+        const, volatile = map(said.itself, ("const", "volatile")) if said else (False, False)
+        self.fields.append(
+            types.Field(name, ctype, offset, volatile, False if mutable else const or None)
+        )
         if sum(types.numbers_in(f.type, False) for f in self.fields) > _MOST_MEMBERS:
             self._c.unsupported(at, f"a struct of more than {_MOST_MEMBERS:,} members")
         self.end, self.align = max(self.end, offset + types.size_of(ctype)), max(self.align, need)
@@ -288,6 +291,10 @@ def define_struct(c: Context, node: ast.StructDef, out: types.Struct | None = No
     methods: dict[str, list[ast.FunctionDecl]] = {}
     for method in node.methods:
         methods.setdefault(method.name, []).append(method)
+    for name in node.opened if base is not None else ():
+        if base is not None and name != base.name and (owner := base.having(name)) is not None:
+            own = methods.setdefault(name, [])
+            own += [m for m in owner.methods[name] if not any(f.alike(m) for f in own)]
     plain = node.plain and base is None and not layout.initial
     plain = plain and all(_plain(c, types.element_of(field.type)) for field in layout.fields)
     end = out.size if plain else layout.end
@@ -336,7 +343,8 @@ def _member(
             c.unsupported(item.at, "references in structs are not supported: take a pointer")
         if item.init is not None:
             layout.initial[item.name] = item.init
-        layout.place(item.name, whole, item.at, item.type)
+        mutable = data is not None and "mutable" in data.storage
+        layout.place(item.name, whole, item.at, item.type, mutable)
 
 
 def _static(c: Context, item: ast.Declarator) -> Number:

@@ -161,10 +161,12 @@ class Index(Expression):
 
 
 class Member(Expression):
-    """`base.name`; an arrow is written as a dereference and a dot."""
+    """`base.name`, or `base.owner::name`; an arrow is written as a dereference and a dot."""
 
     base: Expression
     name: str
+    owner: TypeName | None = None
+    first: bool = False  # it gets its first value, which it may though it's const
 
 
 class CallExpr(Expression):
@@ -323,6 +325,7 @@ class StructDef(Statement):
     # Data and functions, and whether each is private or protected; nothing if it has friends.
     access: dict[str, bool] = field(default_factory=dict[str, bool])
     friends: bool = False
+    opened: list[str] = field(default_factory=list[str])  # by `using Base::name`
     template: Template | None = None
     union: bool = False
     # An enumeration is written as a struct that holds nothing but these; `base` is the type that it names.
@@ -387,14 +390,13 @@ class FunctionDecl(SyntaxNode):
     bounds: Attribute | None = None  # a kernel's `__launch_bounds__`
 
     def defines(self, before: FunctionDecl) -> bool:
-        """Tell whether this is the function that was declared before, by its name and parameters."""
-        heads = [[_outline(f, p) for p in f.params] for f in (before, self)]
-        return (
-            before.body is None
-            and before.name == self.name
-            and heads[0] == heads[1]
-            and before.const == self.const
-        )
+        """Tell whether this is the function that was declared before."""
+        return before.body is None and self.alike(before)
+
+    def alike(self, other: FunctionDecl) -> bool:
+        """Tell whether the name and the parameters are the same."""
+        heads = [(f.name, f.const, [_outline(f, p) for p in f.params]) for f in (self, other)]
+        return heads[0] == heads[1]
 
     def take_defaults(self, before: FunctionDecl) -> None:
         """Take over what the declaration gives to arguments that are left out."""

@@ -139,7 +139,7 @@ class ExpressionParser(TypeParser):
                 if self.at("("):
                     left = self._call(name, templates, object=base, owner=owner)
                 else:
-                    left = ast.Member(at=name.at, base=base, name=name.text)
+                    left = ast.Member(at=name.at, base=base, name=name.text, owner=owner)
             elif self.at("("):
                 given = self.call_arguments()
                 left = ast.CallExpr(at=token.at, name="operator()", arguments=given, object=left)

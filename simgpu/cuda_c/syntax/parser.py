@@ -241,11 +241,14 @@ class _Parser(StructParser):
         outside = self.at("operator") or bool(within)
         name = self.operator_name() or self.identifier("the name of a function or variable")
         a_value = base.const and not (self.ahead().is_(")", "...") or self.at_type(1))
-        if (self.at("(") and not a_value) or (template is not None and self.at("<")):
+        if (self.at("(") and not a_value) or (
+            template is not None and self.at("<") and name.text not in self.shorthands
+        ):
             with self._all_names(outside):
                 self._function(storage, wanted, name, template, within)
             return
         if template is not None:
+            given = self.template_arguments() if self.at("<") else None
             if not self.at("="):
                 text = "a template of variables is supported if they have a constant value"
                 self.unsupported(text)
@@ -253,20 +256,23 @@ class _Parser(StructParser):
             wanted.const, value = True, self.conditional()
             self.need(";")
             item = ast.Declarator(at=name.at, name="value", type=wanted, init=value)
-            self._shorthand(template, name, "static", item)
+            self._shorthand(template, name, "static", item, given)
             return
         first = self.declarator(wanted, name)
         self.result.order.append(self.declaration(storage, base, start, first))
 
     def _shorthand(
-        self, template: ast.Template, name: Token, storage: str, item: ast.Declarator
-    ) -> None:
+        self, template: ast.Template, name: Token, storage: str, item: ast.Declarator,
+        specialises: list[ast.TemplateArgument] | None = None,
+    ) -> None:  # fmt: skip
         """Make a struct template of a template that names a type or a number, which is its only member."""
         member = ast.Declaration(at=name.at, storage={storage}, items=[item])
         self.shorthands[name.text] = item.name
         self.struct_templates.add(name.text)
         self.type_names[-2][name.text] = True
-        node = ast.StructDef(at=name.at, name=name.text, members=[member], template=template)
+        node = ast.StructDef(
+            at=name.at, name=name.text, members=[member], template=template, specialises=specialises
+        )
         self.result.order.append(node)
 
     def _namespaces_here(self) -> tuple[str, ...]:

@@ -235,19 +235,27 @@ class StatementParser(ExpressionParser):
     def _if(self) -> ast.Statement:
         token = self.advance()
         constexpr = self.accept("constexpr") is not None
-        self.need("(")
-        self.type_names.append({})
-        declared = self._condition()
-        if declared is not None and self.at(")"):
-            test: ast.Expression = ast.DeclRefExpr(at=token.at, name=declared.items[0].name)
-        else:
-            test = self.expression()
-        self.need(")")
+        first, test = self._tested()
         then = self.statement()
         otherwise = self.statement() if self.accept("else") else None
         self.type_names.pop()
         out = ast.If(at=token.at, test=test, then=then, otherwise=otherwise, constexpr=constexpr)
-        return out if declared is None else ast.Block(at=token.at, body=[declared, out])
+        return ast.Block(at=token.at, body=[*first, out]) if first else out
+
+    def _tested(self) -> tuple[list[ast.Statement], ast.Expression]:
+        """Parse a condition, and what stands in front of it; names end when the caller pops `type_names`."""
+        at = self.need("(").at
+        self.type_names.append({})
+        declared = self._condition()
+        first: list[ast.Statement] = [] if declared is None else [declared]
+        if declared is not None and self.at(")"):
+            test: ast.Expression = ast.DeclRefExpr(at=at, name=declared.items[0].name)
+        else:
+            test = self.expression()
+            if not first and self.accept(";"):
+                first, test = [ast.ExpressionStatement(at=at, expression=test)], self.expression()
+        self.need(")")
+        return first, test
 
     def _condition(self) -> ast.Declaration | None:
         """Parse a declaration in front of a condition, or as one."""
@@ -258,10 +266,10 @@ class StatementParser(ExpressionParser):
         if self.at("(", "{", "::"):
             self.position = start
             return None
-        item = self.declarator(self.pointers(base))
-        if not self.at(")"):
+        items = self.several(lambda: self.declarator(self.pointers(base)))
+        if len(items) > 1 or not self.at(")"):
             self.need(";")
-        return ast.Declaration(at=token.at, storage=storage, items=[item])
+        return ast.Declaration(at=token.at, storage=storage, items=items)
 
     def _body(self) -> ast.Statement:
         self.enclosing.append("loop")
@@ -305,8 +313,15 @@ class StatementParser(ExpressionParser):
         return ast.RangeFor(at=token.at, item=item, array=array, body=self._body())
 
     def _while(self) -> ast.Statement:
-        token = self.advance()
-        return ast.For(at=token.at, test=self.in_parentheses(), body=self._body())
+        at = self.advance().at
+        first, test = self._tested()
+        body = self._body()
+        self.type_names.pop()
+        if not first:
+            return ast.For(at=at, test=test, body=body)
+        end = ast.Jump(at=at, word="break")
+        body = ast.Block(at=at, body=[*first, ast.If(at=at, test=test, then=body, otherwise=end)])
+        return ast.For(at=at, body=body)
 
     def _do(self) -> ast.Statement:
         token = self.advance()
@@ -319,7 +334,7 @@ class StatementParser(ExpressionParser):
 
     def _switch(self) -> ast.Statement:
         token = self.advance()
-        subject = self.in_parentheses()
+        first, subject = self._tested()
         start = self.accept("{")  # without it, one statement behind its labels is the body
         self.enclosing.append("switch")
         cases: list[ast.SwitchCase] = []
@@ -338,7 +353,9 @@ class StatementParser(ExpressionParser):
         self.enclosing.pop()
         if start:
             self.advance()
-        return ast.Switch(at=token.at, subject=subject, cases=cases)
+        self.type_names.pop()
+        out = ast.Switch(at=token.at, subject=subject, cases=cases)
+        return ast.Block(at=token.at, body=[*first, out]) if first else out
 
     def _before_the_first_case(self) -> NoReturn:
         at, first = self.token.at, self.statement() if self.at_type() else None

@@ -233,6 +233,8 @@ class StructParser(StatementParser):
             item = self.alias()
             if isinstance(item, ast.Declaration | ast.StructDef):
                 out.members.append(item)
+            else:
+                out.opened.append(self.tokens[self.position - 2].text)
         elif self.at_struct():
             out.members.append(self.struct(None))
         elif self.at("template"):

@@ -331,6 +331,8 @@ class _HostCodeReader:
             place = self.dropped
         elif {"const", "constexpr"} & set(head) and ("constexpr" in head or not _is_function(head)):
             item.names = set(_declared(words))
+            if words[0] == "template" and "=" in head:  # perhaps a variable for certain arguments
+                item.names |= {w for w, after in pairwise(head[: head.index("=")]) if after == "<"}
         else:
             self._set_aside(item)
             place = self.dropped

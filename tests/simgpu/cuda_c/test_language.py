@@ -298,6 +298,27 @@ STATEMENTS: list[tuple[str, str, Any]] = [
         ("G g = G(n); o[i] = g == G::YES ? (int)g : 5; switch (g) { case G::YES: o[i] += 10; }", 11),
         ("__shared__ E s[32]; s[31 - i] = i > 3 ? B : C; __syncwarp(); o[i] = x[s[i]] + known * 10;", lambda i: 28 if i > 27 else 22),
         ("const int& r = B; int q[C] = {}; q[A] = r; for (E e = A; e <= C; ++e) o[i] += e; o[i] += q[1] + sizeof(q);", 15 + 2 + 32))),
+    # Which of several is meant.
+    ("template <class T> __device__ int f(T) { return 1; } __device__ int f(int) { return 2; } __device__ int g(int*) { return 1; } __device__ int g(int) { return 2; }",
+     "o[i] = f(1) * 10000 + f<>(1) * 1000 + f(1u) * 100 + g(nullptr) * 10 + g(0);", 21112),
+    ("""struct A { int a; }; struct B : A { int b; }; __device__ int f(A*) { return 1; } __device__ int f(void*) { return 2; } __device__ int f(bool) { return 3; }
+        __device__ int f(const void*) { return 4; } __device__ int f(const int*) { return 5; }""",
+     "B b; const float* p = x; const int* q = o; o[i] = f(&b) * 10000 + f(x) * 1000 + f(p) * 100 + f(q) * 10 + f(true);", 12453),
+    ("template <class T> constexpr int sz = sizeof(T); template <> constexpr int sz<char> = 100; template <class T> constexpr int sz<T*> = 7;",
+     "o[i] = sz<int> + sz<char> * 10 + sz<int*> * 10000;", 71004),
+    ("""struct A { int v = 1; __device__ int f(int) { return 1; } __device__ int f(float) { return 2; } };
+        struct B : A { int v = 2; using A::f; __device__ int f(int) { return 3; } __device__ int g() { return v * 10 + A::v; } };""",
+     "B b; B* p = &b; p->A::v += 4; o[i] = b.f(1) * 10000 + b.f(1.0f) * 1000 + b.g() * 10 + b.A::v;", 32000 + 250 + 5),
+    # A member is const if it says so, and mutable as it says.
+    ("""struct S { mutable int calls = 0; const int v[2]; const float* at; __device__ S(int k, const float* p) : v{k, 2}, at(p) {}
+        __device__ int get() const { return ++calls * v[0]; } };""",
+     "const S s(3, x); int r = s.get(); S t = s; t.at += 5; o[i] = r * 1000 + s.get() * 100 + t.at[0] * 10 + t.v[1];", 3000 + 600 + 52),
+    # Names that a condition declares.
+    *(("", text, value) for text, value in (
+        ("switch (int q = n; q & 1) { case 0: o[i] = q; } switch (int q = o[i]) { case 32: o[i] = q + 1; }", 33),
+        ("int q = 1; if (int a = 5, b = a + q; b > a) o[i] = a * b; else o[i] = b; if (q = 4; q > 3) o[i] += q;", 34),
+        ("int k = 5, s = 0; while (int q = k) { k--; if (q == 3) continue; s = s * 10 + q; if (q == 2) break; } o[i] = s;", 542),
+        ("while (const float* p = x + 1) { o[i] = p[1]; break; }", 2))),
 ]  # fmt: skip
 # Operators by how tightly they bind, the loosest first ([expr]).
 BINDING = "|| && | ^ & ==,!= <,>,<=,>= <<,>> +,- *,/,%"

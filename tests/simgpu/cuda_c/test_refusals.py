@@ -63,6 +63,9 @@ WRONG = [
     "struct S { int a[2]; } s; const S* c = &s; int* p = c->a;", "struct S { int a; }; struct T { int a; }; S s[1] = {T{1}};", "struct S { int a; } s; switch (s) { case 1: break; }",
     "if (n) { struct L { int a; }; } o[i] = sizeof(L);", "auto p = (float(*q)[2])x;",
     "const auto* p = o; p[0] = 1;", "auto* const p = o; p++;",
+    *(f"struct S {{ const int v; float* const p; const int q[2]; }}; S s{{3, x, {{1, 2}}}}; {wrong}" for wrong in (
+        "s.v = 1;", "s.p = x;", "s.q[1] = 3;", "int& r = s.v;", "int* p = &s.v;")),
+    "if (int a = 5, b = 6) o[i] = a;", "struct S { int a; } s; o[i] = s.float2::x;",
     *(f"enum E {{ A, B }}; enum G {{ C }}; enum class F {{ A, B }}; F f = F::A; E e = B; {wrong}" for wrong in (
         "e = 1;", "e = C;", "e++;", "e += A;", "f = 1;", "o[i] = f;", "o[i] = f + 1;", "o[i] = -f;", "o[i] = x[f];", "o[i] = f == 0;", "if (f) o[i] = 1;",
         "o[i] = !f;", "int& r = e;", "int* p = &e;", "switch (f) { case 0: o[i] = 1; }", "auto g = [](E v) { return v; }; g(1);")),

@@ -19,8 +19,8 @@ from tests.tools import PACKAGES, ROOT
 WHOLE = {
     "asyncgpu_tutor": 23_907,
     "asyncgpu_course": 11_900,
-    "simgpu": 28_464,
-    "tests": 38_642,
+    "simgpu": 28_494,
+    "tests": 38_665,
     "course": 48_000,
     "tools": 7_900,
     "benchmarks": 9_050,

@@ -22,15 +22,14 @@ from simgpu.cuda_c.compile import form
 from simgpu.cuda_c.compile.form import Evaluate, Execute, Instruction, Loop
 from simgpu.cuda_c.compile.storage import begin
 from simgpu.cuda_c.compile.summing import Summing, ends_in_time, sums_side_by_side
-from simgpu.cuda_c.compile.waiting import Parks, Spin
+from simgpu.cuda_c.compile.waiting import LONG, Parks, Spin, Stop
 from simgpu.cuda_c.lockstep import Mask, Team, join, split
 from simgpu.cuda_c.lockstep.waiting_threads import Apart, in_whole_blocks, unchanged
 from simgpu.cuda_c.memory import access
 from simgpu.cuda_c.text.source import Position
 from simgpu.errors import UninitialisedReadError
 
-# A counter goes down to 0, or a little further: by `n-- >= 0`, or to a bound of its own.
-_BELOW = -64
+_NEVER = 1 << 60  # further than a counter goes, and sums with it still fit into 64 bits
 _LONG = 64  # turns that lanes may take while others, on another side of a branch, wait for theirs
 
 
@@ -321,8 +320,12 @@ def _spun(
     if timed or changes != known[0]:
         return m
     now, n = _counts(t, spin), len(spin.watched)
+    for slot, old, new in zip(spin.patience, before[n:], now[n:], strict=True):
+        was, is_now = (t.array(count).astype(np.int64) for count in (old, new))
+        t.paces[slot] = np.where(m.bits, is_now - was, t.paces.get(slot, 0))
     # Where not every turn counts, it may be that none will.
-    patient = not unchanged(m, before[n:], now[n:]).any() and _still_patient(t, m, spin.patience)
+    patient = not unchanged(m, before[n:], now[n:]).any()
+    patient = patient and bool((_turns_left(t, m, spin.patience) < _NEVER).any())
     same = unchanged(m, before[:n], now[:n])
     same = in_whole_blocks(m, same) if spin.meets else same
     if woken and turns == spin.often and same.any():
@@ -367,36 +370,36 @@ def _tested(
         return stay, stop
 
 
-def _leap(t: Team, m: Mask, slots: Mapping[int, int]) -> bool:
-    """Let threads that are hurried have counted as if they had waited for very long."""
+def _leap(t: Team, m: Mask, slots: Mapping[int, Sequence[Stop]]) -> bool:
+    """Let threads that are hurried have counted as if they had waited until a counter comes to a stop."""
     if not slots or not t.hurried:
         return False
-    t.hurried, launch, most = False, t.launch, 0
-    for slot, way in slots.items():
+    t.hurried, launch, left = False, t.launch, _turns_left(t, m, slots)
+    most = (launch.limits.leap or _NEVER) - launch.leapt
+    turns = np.where(left == _NEVER, 0, np.minimum(left, most))
+    for slot in slots:
         value = t.array(t.slots[slot]).copy()
-        # Without a bound, 2**60 is further than a counter goes, and sums with it still fit into 64 bits.
-        old, far = value[m.index].astype(np.int64), (launch.limits.leap or 1 << 60) - launch.leapt
-        end = np.clip(_far(value, way) if way > 0 else np.minimum(old, 1), old - far, old + far)
-        most = max(most, 1, int(abs(end - old).max()))  # the turn that follows is one, too
-        value[m.index] = end
+        value[m.index] += (turns * t.paces[slot][m.index]).astype(value.dtype)
         t.slots[slot] = value
-    launch.leapt += most
+    launch.leapt += max(1, int(turns.max()))  # the turn that follows is one, too
     return True
 
 
-def _far(value: NDArray[Any], bound: int) -> int:
-    # One short of the largest number, so that the next turn doesn't make it wrap round.
-    return min(bound, np.iinfo(value.dtype).max - 1)
-
-
-def _still_patient(t: Team, m: Mask, slots: Mapping[int, int]) -> bool:
-    """Tell whether these threads count how long they wait, and have not leapt yet."""
-    for slot, way in slots.items():
-        count = t.array(t.slots[slot])[m.index]
-        lowest = max(_BELOW, np.iinfo(count.dtype).min)
-        if (count < _far(count, way) if way > 0 else count > lowest).any():
-            return True
-    return False
+def _turns_left(t: Team, m: Mask, slots: Mapping[int, Sequence[Stop]]) -> NDArray[np.int64]:
+    """The number of turns until a counter of each thread comes to a stop; `_NEVER` if none will."""
+    left = np.full(m.n, _NEVER)
+    for slot, stops in slots.items():
+        count, pace = t.array(t.slots[slot])[m.index], t.paces[slot][m.index]
+        limits, ways = np.iinfo(count.dtype), np.maximum(abs(pace), 1)
+        for base, more in stops:
+            stop = more if base is None else t.array(t.slots[base])[m.index].astype(np.int64) + more
+            # One short of the largest number, so that the next turn doesn't make it wrap round.
+            stop = np.clip(stop, limits.min, min(LONG, limits.max - 1))
+            turns = (stop - count.astype(np.int64)) * np.sign(pace) // ways
+            # Behind a stop, what it is for may still come, in the next turn or the one after that.
+            ahead = (turns > -2) & (pace != 0)
+            left = np.where(ahead, np.minimum(left, np.maximum(turns, 0)), left)
+    return left
 
 
 def _in_turn(body: Sequence[Execute], spans: Sequence[range]) -> Execute:

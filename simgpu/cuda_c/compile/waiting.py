@@ -18,6 +18,7 @@ entered again knows by two comparisons which of its parts to pass the lanes on t
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
+from typing import TypeAlias
 
 from simgpu.cuda_c.compile import form
 from simgpu.cuda_c.compile.form import Instruction, IRValue, Loop
@@ -28,8 +29,12 @@ from simgpu.cuda_c.syntax.names import grown
 from simgpu.cuda_c.text.source import Source
 from simgpu.cuda_c.types import Scalar
 
-_LONG = 1 << 30  # turns
+LONG = 1 << 30  # turns
 _SELDOM = 64  # turns of a loop that cannot wait, until it is asked again whether it spins
+_TURNED = str.maketrans("<>", "><")
+_BOUND = (form.RegisterWrite, form.ReferenceBind, form.Declare)
+# A number, added to the variable in a slot if there is one.
+Stop: TypeAlias = tuple[int | None, int]
 
 
 @dataclass(frozen=True)
@@ -38,14 +43,15 @@ class Spin:
 
     `head` is the place of its test, `spot` that of lanes that look in vain, or why there is none. Each
     `often` turns it is asked, if not 0, whether the slots `watched` have changed. `patience` are those that
-    only count how long it waits, up to a bound or down (-1). Lanes that meet others wait block by block.
+    only count how long it waits, and their last numbers before a turn may be another one than those before.
+    Lanes that meet others wait block by block.
     """
 
     head: int = NOWHERE
     spot: int = ENDLESS
     often: int = 0
     watched: Sequence[int] = ()
-    patience: Mapping[int, int] = field(default_factory=dict[int, int])
+    patience: Mapping[int, Sequence[Stop]] = field(default_factory=dict[int, Sequence[Stop]])
     meets: bool = False
     naps: bool = False  # whether it sleeps between two looks, so that time goes by
     turns: bool = False  # whether its lanes let others have a turn
@@ -276,11 +282,11 @@ class _Pass:
         return inside
 
 
-def _watched(loop: Loop) -> tuple[list[int], dict[int, int]]:
+def _watched(loop: Loop) -> tuple[list[int], dict[int, Sequence[Stop]]]:
     """Slots of the variables that decide whether a loop spins, and of those that count its patience."""
     sure = _sleeps(loop) or (loop.step.run is None and form.Exchange in loop.kinds)
     waits = sure or _looks(loop.below)
-    counters = _patience(loop, strict=not sure) if waits else dict[Variable, int]()
+    counters = _patience(loop, strict=not sure) if waits else dict[Variable, Sequence[Stop]]()
     decide = _decisive(loop)
     if decide & set(counters):  # a turn that is counted and does anything else is no look
         decide |= set(loop.changed) - set(counters)
@@ -306,8 +312,8 @@ def _asked(loop: Loop) -> set[Variable]:
     return form.read_by(*tests, *([] if loop.condition is None else [loop.condition]))
 
 
-def _patience(loop: Loop, strict: bool) -> dict[Variable, int]:
-    """The integers that only count a loop's turns, up to a bound, which is given, or down to 0 (-1).
+def _patience(loop: Loop, strict: bool) -> dict[Variable, Sequence[Stop]]:
+    """The integers that only count a loop's turns, up or down, and where their leaps end.
 
     If `strict`, only those that are compared with one number and nothing else, and count up to it.
     """
@@ -318,37 +324,56 @@ def _patience(loop: Loop, strict: bool) -> dict[Variable, int]:
     counted = {found[0]: found[1] for found in map(_counted, given) if found is not None}
     falling = {variable for variable, way in counted.items() if way < 0}
     used: list[IRValue] = []  # for anything else
-    bounds: dict[Variable | None, int] = {}
-    asked: dict[Variable | None, set[int]] = {}
+    stops = {v: set[Stop]([(None, 1)] if v in falling else []) for v in counted}
+    fixed = form.read_by(*steps) - {step.variable for step in steps if isinstance(step, _BOUND)}
     for node in form.nodes_of(*steps):
         if isinstance(node, form.Old | form.Result | form.Convert):
             continue
         op = node.op if isinstance(node, form.Operation) else ""
-        numbers: list[int] = []
         equal, ordered = op in ("==", "!="), op in ("<", "<=", ">", ">=")
-        if (equal or ordered) and any(_variable(p) in counted for p in node.parts):
-            # One that is asked for equality leaps to the turn before.
-            constants = (n for n in map(form.bare, node.parts) if isinstance(n, form.Constant))
-            numbers = [n.value - int(equal) for n in constants if n.value > 0]
-        if numbers or ordered:
-            for v in map(_variable, node.parts):
-                bounds[v] = max([*numbers, bounds.get(v, 0)])
-                asked.setdefault(v, set()).update(numbers or [0])
-        else:
+        only = ordered
+        turned = node.parts[::-1], op.translate(_TURNED)
+        for (mine, other), how in ((node.parts, op), turned) if equal or ordered else ():
+            if (v := _variable(mine)) in stops:
+                found = _stop(other, how, v in falling, fixed)
+                only |= found is not None
+                stops[v] |= {(None, LONG)} if found is None else {found}
+        if not only:
             # One that counts down may also be compared with 0 itself.
             down = equal or op == "!"
             used += [p for p in node.parts if not down or _variable(p) not in falling]
     writes = (form.RegisterWrite, form.ReferenceBind, form.Store)
     used += [step.value for step in steps if isinstance(step, writes)]
     other = {_variable(node) for node in used}
-    ways = {v: min(bounds.get(v) or _LONG, _LONG) if way > 0 else way for v, way in counted.items()}
+    for v, found in stops.items():
+        # A number that its type doesn't hold is never reached, and there is nowhere to leap to.
+        highest = v.type.highest if isinstance(v.type, Scalar) else LONG
+        held = {(base, n) for base, n in found if base is not None or n <= highest}
+        stops[v] = (held or {(None, 1)}) if found else {(None, LONG)}
     if strict:
-        ways = {v: way for v, way in ways.items() if asked.get(v) == {way}}
-    # One whose type doesn't hold its bound never gives up, and has nowhere to leap to.
-    for v in ways:
-        if isinstance(v.type, Scalar) and bounds.get(v, 0) > v.type.highest:
-            ways[v] = 1
-    return {variable: way for variable, way in ways.items() if variable not in other}
+        one = {v: next(iter(found)) for v, found in stops.items() if len(found) == 1}
+        stops = {
+            v: {stop}
+            for v, stop in one.items()
+            if stop[0] is None and stop[1] < LONG and v not in falling
+        }
+    return {v: [*found] for v, found in stops.items() if v not in other}
+
+
+def _stop(other: IRValue, op: str, falling: bool, fixed: set[Variable]) -> Stop | None:
+    """The last number before a counter is on the other side of what it is compared with, if that is known."""
+    node = form.bare(other)
+    # It may be compared before or after it's counted, so that it takes one more turn to get there, or two.
+    short = (
+        -int(op in ("<", ">=", "==", "!=")) if not falling else int(op in (">", "<=", "==", "!="))
+    )
+    if isinstance(node, form.Constant) and (falling or node.value > 0):
+        return None, min(int(node.value) + short, LONG)
+    if isinstance(node, form.Read) and node.whole and node.variable in fixed:
+        ctype = node.variable.type
+        if isinstance(ctype, Scalar) and ctype.is_integer and not node.variable.memory:
+            return node.variable.slot, short
+    return None
 
 
 def _counted(step: form.RegisterWrite) -> tuple[Variable, int] | None:

@@ -232,6 +232,9 @@ class Team:
         # Nobody else will come to that place; all blocks have come to the barrier of the grid; the loop that
         # is entered again counts its turns, and has counted for very long.
         self.forced = self.grid_met = self.hurried = False
+        self.paces: dict[
+            int, Int64s
+        ] = {}  # how far counters of loops that wait went in the last turn
         self.lanes: Lanes | None = None  # what each lane knows, once somebody fences
         self.phases: Phases | None = None  # its barriers that have phases, once there is one
         # Who wrote what each lane polled last, and when.

@@ -322,6 +322,32 @@ def test_a_limited_leap_tells_how_patient_a_loop_is(loop: str) -> None:
         left(PATIENT % loop, "k", 1, 2, 1, 2, leap=3_999_900)
 
 
+COUNTS = [
+    *(f"while (LOOK) if (++k {op} 90) break;" for op in (">", ">=", "==")),
+    *(f"while (LOOK) {{ if (k++ {op} n) break; }}" for op in (">", ">=", "==")),
+    "while (LOOK && 90 > k) k++;",
+    "do { if (!(++k < n)) break; } while (LOOK);",
+    "k = 90; while (LOOK && k >= 0) k--;",
+    "k = 90; while (LOOK && k > 5) k--;",
+    "k = n; while (LOOK) if (--k == -50) break;",
+    "int m = 90 + 3 * threadIdx.x; while (LOOK) if (++k >= m) break;",
+    "int j = 7; while (LOOK) { j--; if (++k >= 90) break; } k = j;",
+    "int x = 0; while (LOOK) { ++k; if (k > 9) x = 5; if (k == 50) x += 3; if (k > n) break; } k += x;",
+    "int j = 0; for (int a = 0; a < 9; a++) for (int b = 0; b < 9; b++) { j++; if (!(LOOK)) break; } k = j;",
+]
+
+
+@pytest.mark.parametrize("loop", COUNTS)
+def test_who_gives_up_has_counted_each_turn(loop: str) -> None:
+    """As many as where nobody leaps, because a loop looks at a variable."""
+    out = np.zeros((2, 2), np.int32)
+    for counts, look in zip(out, ("atomicAdd(flag, 0) == 0", "z == 0"), strict=True):
+        text = f"int k = 0, z = 0; {loop.replace('LOOK', look)} out[threadIdx.x] = k;"
+        source = f'extern "C" __global__ void k(int* flag, int* out, int n) {{ {text} }}'
+        launch(source, "k", 1, 2, np.zeros(1, np.int32), counts, 91)
+    assert out[0].tolist() == out[1].tolist()
+
+
 # A million looks, as one loop counts the ends of another, or of a function's.
 NESTED = [
     "for (int a = 0; a < 1000 && !on; a++) for (int b = 0; b < 1000 && !on; b++) on = atomicAdd(flag, 0);",

@@ -265,7 +265,7 @@ OTHERS: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: agt.hostcalls(files="letters"), UsageError, "files .* are in a list, and got 'letters'"),
     (lambda: agt.hostcalls(addresses=[80]), UsageError, "addresses of hostcalls are in a list, and got 80"),
     (lambda: agt.hostcalls(folder=3), UsageError, "the folder of hostcalls is a path, and got 3"),
-    (lambda: Conversations(untrained_model(32, heads=1, layers=1, context=10, vocabulary=27), slots=1.5),
+    (lambda: Conversations(MODEL, slots=1.5),
      UsageError, "number of slots is an integer, 1 or more, and got 1.5"),
     (lambda: Conversations(None), UsageError, "with a LanguageModel, and got None"),
     (lambda: agt.litmus(["message passing"]), UsageError, r"\['message passing'\] is not one of"),
@@ -442,3 +442,29 @@ def test_a_memset_may_be_negative_as_in_cuda(device: Device) -> None:
 
     op = agt.with_context(fill).to_host()
     assert op.sync().tolist() == op.prepare().launch().sync().tolist() == [-1] * 4
+
+
+# ---------------------------------------------------------------------- blocks
+MODEL = untrained_model(32, heads=1, layers=1, context=10, vocabulary=27)
+BLOCKS: dict[str, Callable[[], Any]] = {
+    "these hostcalls were open before": agt.hostcalls,
+    "this server is open already": lambda: agt.Server(lambda h: agt.h2d(h).to_host(), 4),
+    "this server of conversations is open already": lambda: Conversations(MODEL),
+    "this cluster is open already": lambda: agt.cluster("sim", machines=2),
+}
+
+
+@pytest.mark.parametrize("told", BLOCKS)
+async def test_a_block_is_entered_by_one_task_at_a_time(sim: SimDevice, told: str) -> None:
+    one = BLOCKS[told]()
+
+    async def enter() -> None:
+        async with one:
+            await agt.sleep(100)
+
+    first, second = await asyncio.gather(enter(), enter(), return_exceptions=True)
+    assert first is None
+    with pytest.raises(UsageError, match=told):
+        raise second
+    if "before" not in told:
+        await enter()

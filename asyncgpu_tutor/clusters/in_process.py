@@ -1,12 +1,11 @@
 """Clusters whose workers are devices of this process."""
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from typing import Any, Self
+from typing import Any
 
 from asyncgpu_tutor.clusters.members import Cluster, Gpu, rank_numbers
 from asyncgpu_tutor.clusters.recipes import host_arrays_of
 from asyncgpu_tutor.clusters.remote import Worker
-from asyncgpu_tutor.devices.event_loop import only_asyncio
 from asyncgpu_tutor.devices.opening import wire
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.devices.simulated import Wiring
@@ -112,8 +111,7 @@ class LocalCluster(Cluster):
         self._made.append(f"{self.name} group {next(self._groups)}")
         return name_group(group(*(gpu.device for gpu in self._gpus)), self._made[-1])
 
-    async def __aenter__(self) -> Self:
-        only_asyncio("a cluster")
+    async def _opened(self) -> None:
         devices = self._devices or _open(self._kind, self._count)
         if self._kind == "sim":
             on_each = -(-len(devices) // self._machines) if self._machines > 1 else None
@@ -122,10 +120,10 @@ class LocalCluster(Cluster):
         self._gpus = [
             LocalGpu(rank, device, self.name, link) for rank, device in enumerate(devices)
         ]
-        return self
 
-    async def __aexit__(self, *error: object) -> None:
-        await super().__aexit__(*error)
+    async def _closed(self) -> None:
+        for gpu in self._gpus:
+            gpu.close()
         for name in self._made:
             forget_group(name)
         if self._wired is not None:

@@ -13,6 +13,7 @@ from asyncgpu_tutor.arrays.handles import DeviceArray, as_array
 from asyncgpu_tutor.arrays.host import in_containers
 from asyncgpu_tutor.clusters.recipes import ready_to_travel
 from asyncgpu_tutor.clusters.remote import Kept, RemoteArray, StaysHere
+from asyncgpu_tutor.devices.event_loop import AnyLoop, only_asyncio, opening_loop
 from asyncgpu_tutor.errors import UsageError, WorkerLostError
 from asyncgpu_tutor.ops.array_operations import element, h2d
 from asyncgpu_tutor.ops.collectives import Group
@@ -149,6 +150,7 @@ class Cluster(StaysHere, ABC):
     def __init__(self, name: str) -> None:
         self.name = name
         self._gpus: list[Any] = []
+        self._open: AnyLoop | None = None  # where it is open
         self._groups = count(1)
 
     def __getitem__(self, index: int) -> Gpu:
@@ -170,11 +172,26 @@ class Cluster(StaysHere, ABC):
         """A new group of all its GPUs, with their ranks, for collectives in recipes."""
 
     async def __aenter__(self) -> Self:
+        only_asyncio("a cluster")
+        self._open = opening_loop(self._open, "this cluster")
+        try:
+            await self._opened()
+        except BaseException:
+            self._open = None
+            raise
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        for gpu in self._gpus:
-            gpu.close()
+        await self._closed()
+        self._open = None
+
+    @abstractmethod
+    async def _opened(self) -> None:
+        """Find its GPUs."""
+
+    @abstractmethod
+    async def _closed(self) -> None:
+        """Let go of them."""
 
 
 def _upload(name: str | None, host: npt.NDArray[Any]) -> DeviceOp[DeviceArray]:

@@ -26,7 +26,7 @@ import platform
 from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
-from typing import Any, Self, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import asyncgpu_tutor
 from asyncgpu_tutor.clusters.guests import Guest
@@ -34,7 +34,7 @@ from asyncgpu_tutor.clusters.in_process import Link
 from asyncgpu_tutor.clusters.members import Cluster, Gpu, rank_numbers
 from asyncgpu_tutor.clusters.recipes import packed, unpacked
 from asyncgpu_tutor.clusters.remote import Worker
-from asyncgpu_tutor.devices.event_loop import only_asyncio, shielded
+from asyncgpu_tutor.devices.event_loop import shielded
 from asyncgpu_tutor.devices.opening import new_group_id, open_rank
 from asyncgpu_tutor.devices.protocol import CollectiveCall, Device
 from asyncgpu_tutor.errors import ClusterError, CollectiveError, DeviceError, DeviceUnavailableError
@@ -260,8 +260,8 @@ class DaskCluster(Cluster):
         self.link = Link()
         self._guests: tuple[SpanLog, asyncio.Future[list[Any]]] | None = None  # of a recording
 
-    async def __aenter__(self) -> Self:
-        only_asyncio("a cluster")
+    async def _opened(self) -> None:
+        self._gpus = []
         self.client = await self._connect()
         try:
             await self._place()
@@ -270,9 +270,8 @@ class DaskCluster(Cluster):
             raise
         looks = [self._look(), *map(self._look_at, self._gpus)]
         self._watches = [asyncio.create_task(look) for look in looks]
-        return self
 
-    async def __aexit__(self, *error: object) -> None:
+    async def _closed(self) -> None:
         for watch in self._watches:
             watch.cancel()
         with shielded():

@@ -131,6 +131,14 @@ def in_a_loop() -> bool:
     return True
 
 
+def opening_loop(open_in: AnyLoop | None, what: str) -> AnyLoop:
+    """The loop that something is opened in; `UsageError` if it's open there, in another's block."""
+    loop = running_loop()
+    if loop is open_in:
+        raise UsageError(f"{what} is open already, in another block or task: make one for each")
+    return loop
+
+
 def only_asyncio(what: str) -> None:
     """`UsageError` in a run of trio."""
     if not isinstance(running_loop(), asyncio.AbstractEventLoop):

@@ -34,7 +34,7 @@ import numpy.typing as npt
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.data import LanguageModel
 from asyncgpu_tutor.data.language import END, word
-from asyncgpu_tutor.devices.event_loop import only_asyncio, shielded
+from asyncgpu_tutor.devices.event_loop import AnyLoop, only_asyncio, opening_loop, shielded
 from asyncgpu_tutor.devices.fresh_errors import fresh
 from asyncgpu_tutor.errors import ServerBusyError, UsageError, demand, whole
 from asyncgpu_tutor.language.slots import Slots, check_text, slots
@@ -127,6 +127,7 @@ class Conversations:
         self._seats: list[Conversation | None] = [None] * slots
         self.closed: Exception | None = UsageError(_CLOSED)
         self._seen = asyncio.Event()  # the host has looked at the step that was the next
+        self._open: AnyLoop | None = None  # where it is open
 
     def __repr__(self) -> str:
         return f"<Conversations: {self.seated} in {self.slots} slots, {self.waiting} waiting>"
@@ -144,6 +145,14 @@ class Conversations:
     # ------------------------------------------------------------------ its life
     async def __aenter__(self) -> Conversations:
         only_asyncio("a server of conversations")
+        self._open = opening_loop(self._open, "this server of conversations")
+        try:
+            return await self._opened()
+        except BaseException:
+            self._open = None
+            raise
+
+    async def _opened(self) -> Conversations:
         self._loop = asyncio.get_running_loop()
         self._called = asyncio.Event()  # somebody has come, or all is to end
         self._stream = agt.create_stream()
@@ -158,6 +167,7 @@ class Conversations:
         self.hang_up()
         with shielded():
             await self._work
+        self._open = None
 
     def hang_up(self) -> None:
         """End all that's being said, at once; leaving the block waits for the step that's under way."""

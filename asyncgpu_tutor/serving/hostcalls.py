@@ -172,6 +172,7 @@ class Hostcalls:
                 "these hostcalls were open before, and their kernels were told that the host is gone: make "
                 "new ones for each block, as in async with agt.hostcalls() as host"
             )
+        self._ways = loop_ways()  # before anything is awaited: another task may enter meanwhile
         packets, nbytes = self._data.shape
         stack = np.zeros(HEAD + self._stacks + 2 + packets, np.uint64)
         stack[:HEAD] = packets, self._stacks, nbytes, _TURNS, 0
@@ -182,7 +183,6 @@ class Hostcalls:
         self._arrays = mapped(self._mail, "mail"), await h2d(pin(stack), name="stack")
         # Beginning at once saves a turn of the loop; but virtual time must be the same in each Python.
         eager = sys.version_info >= (3, 12) and self._device.clock != "simulated"
-        self._ways = loop_ways()
         self._tasks = await self._ways.background(eager=eager)
         self._tasks.start(self._serve(), name="hostcalls")
         self._device.may_be_asked(self._waited_for, True)

@@ -19,6 +19,7 @@ from asyncgpu_tutor.devices.event_loop import (
     AnyLoop,
     AnyWaiter,
     loop_ways,
+    opening_loop,
     ready_in,
     running_loop,
     shielded,
@@ -100,7 +101,7 @@ class Server(Generic[T]):
 
     # ------------------------------------------------------------------ its life
     async def __aenter__(self) -> Server[T]:
-        self._loop = running_loop()
+        self._loop = opening_loop(self._loop, "this server")
         return self
 
     async def __aexit__(self, *error: object) -> None:

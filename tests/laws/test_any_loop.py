@@ -14,6 +14,7 @@ import pytest
 import trio
 
 import asyncgpu_tutor as agt
+from asyncgpu_tutor.data.language import untrained_model
 from asyncgpu_tutor.devices.event_loop import loop_ways, running_loop
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.devices.simulated import SimDevice
@@ -299,7 +300,7 @@ def test_trio_may_be_a_guest_of_asyncio(sim: SimDevice) -> None:
 @any_loop
 async def test_what_is_made_of_asyncio_needs_it(sim: SimDevice, loop: str) -> None:
     if loop not in NOT_TRIO:
-        model: Any = None
+        model = untrained_model(32, heads=1, layers=1, context=10, vocabulary=27)
         for opened in (
             *(agt.cluster(at) for at in ("sim", "tcp://127.0.0.1:9")),
             Conversations(model),

@@ -204,6 +204,8 @@ async def test_a_recipe_that_was_sent_needs_no_run_here() -> None:
 def test_a_cluster_lasts_as_long_as_its_block() -> None:
     async def use() -> Any:
         async with agt.cluster("sim", gpus=2, machines=2) as gpus:
+            with pytest.raises(UsageError, match="open already"):
+                await gpus.__aenter__()
             x = await gpus[0](agt.ones(4, name="kept"))
         assert "kept" not in {memory.name for memory in gpus[0].device.heap.alive()}
         copy = await agt.ones(2).on("sim:0").to("sim:1")  # they are of one machine again

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asyncgpu_tutor.devices.protocol import Device
-from asyncgpu_tutor.errors import CallRefusedError, UsageError, demand
+from asyncgpu_tutor.errors import CallRefusedError, UsageError, demand, whole
 from asyncgpu_tutor.serving.connections import Connection
 
 K = TypeVar("K")
@@ -237,12 +237,11 @@ def together(device: Device, own: Mapping[int, BatchHandler]) -> dict[int, Batch
 def words(answer: Any) -> Any:
     """An answer, or an array of them, as 64 bits without a sign; of floats these are a double's bits."""
     if answer is None or type(answer) is int:
-        return (answer or 0) & 0xFFFFFFFFFFFFFFFF
+        return _word(answer or 0)
     listed = type(answer) in (list, tuple)
-    if listed and all(
-        type(word) is int for word in answer
-    ):  # NumPy would make floats of some of these
-        return np.array([word & 0xFFFFFFFFFFFFFFFF for word in answer], np.uint64)
+    # NumPy would make floats of some of these.
+    if listed and all(isinstance(word, int | np.integer) for word in answer):
+        return np.array([_word(int(word)) for word in answer], np.uint64)
     found: npt.NDArray[Any] = np.asarray(answer)
     if found.dtype.kind == "f":
         return found.astype(np.float64).view(np.uint64)
@@ -252,3 +251,9 @@ def words(answer: Any) -> Any:
             f"({type(answer).__name__})"
         )
     return found.astype(np.int64).view(np.uint64) if found.dtype.kind == "i" else found
+
+
+def _word(number: int) -> int:
+    if not -(2**63) <= number < 2**64:
+        whole("an answer to a kernel", number, -(2**63), 2**64 - 1)
+    return number & 0xFFFFFFFFFFFFFFFF

@@ -380,6 +380,10 @@ class TestWhatGoesWrong:
 def test_answers_are_words() -> None:
     answers = (None, 5, -1, True, 1.0, 2**64 - 1)
     assert [int(words(a)) for a in answers] == [0, 5, 2**64 - 1, 1, 0x3FF << 52, 2**64 - 1]
+    assert words([np.int64(-1), 2**63, True]).tolist() == [2**64 - 1, 2**63, 1]
+    for much in (2**64 + 5, [1, -(2**63) - 1]):
+        with pytest.raises(errors.UsageError, match="an answer to a kernel is an integer from -9"):
+            words(much)
 
 
 async def test_a_recording_shows_when_the_host_answers(device: Device) -> None:

@@ -395,28 +395,28 @@ class Device:
         self,
         piece: EnginePiece,
         stream: object,
-        graph_call: int | None = None,
-        *,
-        in_graph: bool = False,
+        in_graph: tuple[int | None, BufferAccess] | None = None,
     ) -> None:
         """The host makes the call for a piece of work, and the stream has one more.
 
-        In a graph the call has been made and its arrays noted: `graph_call` is its span, if there is a
-        recording.
+        In a graph the call has been made and its access noted: `in_graph` has the call's span, if there is a
+        recording, and that access.
         """
         target = self.own(stream)
         group = self.caller.group()
-        if not in_graph:
-            self.machine.make_room()
         now, shared = target.ordered(), pieces.on_host(piece)
-        access = target.access(piece.name, group, piece.tells, now)
-        if not in_graph:
+        if in_graph is not None:
+            call, access = in_graph
+            now.tick(access.key)
+        else:
+            self.machine.make_room()
+            access = target.access(piece.name, group, piece.tells, now)
             with pieces.Noted(self.machine.host_history) as noted:
                 noted.touch(piece, shared, access, now)
-        does = "launch" if piece.kind == "kernel" else "enqueue"
-        call = graph_call if in_graph else self.call(f"{does} {piece.name}", piece.cost)
+            does = "launch" if piece.kind == "kernel" else "enqueue"
+            call = self.call(f"{does} {piece.name}", piece.cost)
         ready = self.machine.host + self.spec.start_us
-        cause = _Cause(target, access, *group, call, in_graph, ready)
+        cause = _Cause(target, access, *group, call, in_graph is not None, ready)
         target.submit(self._command(piece, shared, cause))
         by = "kernel" if piece.kind == "kernel" else "copy"
         for array, name, _, alone in shared:
@@ -457,6 +457,7 @@ class Device:
                 work = self.machine.fill(access, before, fills, partial(piece.begin, found))
             else:
                 work = piece.begin(found)
+            access.begins()
             if work.paused is not None:
                 return work
             return replace(work, us=work.us * stretch, drain=work.drain * stretch)

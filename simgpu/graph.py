@@ -12,7 +12,7 @@ from simgpu import pieces
 from simgpu.common import PreparedCall
 from simgpu.launches import KernelLaunch
 from simgpu.machine import exclusive
-from simgpu.order import Clock
+from simgpu.order import BufferAccess, Clock
 from simgpu.pieces import EnginePiece
 from simgpu.stream import Stream
 
@@ -73,7 +73,7 @@ class Graph:
         device, root, spec = self.device, self.device.own(stream), self.device.spec
         streams, rest = [root, *self._branches], self._further * spec.graph_branch_us
         device.machine.make_room()
-        self._note(streams)
+        accesses = iter(self._note(streams))
         call = device.call(f"launch graph {self.name}", spec.graph_launch_us + rest, rest)
         handed_over: set[Stream] = set()
 
@@ -81,21 +81,23 @@ class Graph:
             if handed_over and branch not in handed_over:
                 device.spend(spec.graph_branch_us)  # meanwhile the branches before are on their way
             handed_over.add(branch)
-            branch.device.enqueue(piece, branch, graph_call=call, in_graph=True)
+            branch.device.enqueue(piece, branch, (call, next(accesses)))
 
         _walk(self._steps, streams, (work, Stream.mark, Stream.follow))
 
-    def _note(self, streams: Sequence[Stream]) -> None:
+    def _note(self, streams: Sequence[Stream]) -> list[BufferAccess]:
         """Note what all pieces touch, as they will be ordered; nothing if one of them is refused."""
-        clocks, group = _Clocks(), self.device.caller.group()
+        clocks, group, accesses = _Clocks(), self.device.caller.group(), list[BufferAccess]()
 
         def work(piece: EnginePiece, on: Stream) -> None:
             access = on.access(piece.name, group, piece.tells, clocks[on])
             noted.touch(piece, pieces.on_host(piece), access, clocks[on])
+            accesses.append(access)
 
         record: Callable[[Stream], Clock] = lambda on: clocks[on].copy()  # noqa: E731
         with pieces.Noted(self.device.machine.host_history) as noted:
             _walk(self._steps, streams, (work, record, lambda on, event: clocks[on].merge(event)))
+        return accesses
 
 
 class _Clocks(dict[Stream, Clock]):

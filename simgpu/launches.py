@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -28,7 +28,7 @@ from simgpu.cuda_c import GlobalMemory, LaunchResult
 from simgpu.errors import DeviceError, LaunchConfigError, UsageError
 from simgpu.interrupts import interruptible
 from simgpu.memory import Memory
-from simgpu.order import Tells
+from simgpu.order import Bytes, Tells
 from simgpu.pieces import EnginePiece
 from simgpu.queues import ResourceDemand, Shows
 from simgpu.remembered import LARGEST, Done, Remembered
@@ -92,6 +92,8 @@ class KernelLaunch:
     shared_mem: int
     values: Values  # of its parameters
     tells: bool  # the host, as it goes
+    # By the `id` of a memory, the bytes that it touched there when it ran last, as bits.
+    touched: dict[int, NDArray[np.uint8]] = field(default_factory=dict[int, NDArray[np.uint8]])
 
     @classmethod
     def piece(
@@ -143,24 +145,27 @@ class KernelLaunch:
         read = [memory for memory in ways if memory not in written]
         cost = device.spec.call_launch_us
         detail: dict[str, object] = {"grid": list(grid), "block": list(block)}
-        heard = Tells(kernel.code.watches, frozenset(told), launch._reach())
+        heard = Tells(kernel.code.watches, frozenset(told), launch._reach(), launch.touched.copy)
         adding = ["".join(ways[memory]) if len(ways[memory]) == 1 else "" for memory in written]
         made = ("kernel", name, cost, launch._begin, written, read, detail)
         return EnginePiece(*made, tells=heard, adds=adding)
 
-    def _reach(self) -> Callable[[GlobalMemory], NDArray[np.bool_] | None]:
-        """Tells which bytes of a memory it touches: by a run on copies, once asked, while all are there."""
+    def _reach(self) -> Callable[[], Bytes]:
+        """Tells which bytes it would touch: by a run on copies, once for what is there."""
         function, shape, shared = self.function, (self.grid, self.block), self.shared_mem
         given = [weakref.ref(v) if isinstance(v, GlobalMemory) else v for v in self.values]
+        known, traceable = dict[Hashable, Bytes](), self._traceable
 
-        @cache
-        def reached() -> Mapping[int, NDArray[np.bool_]]:
+        def reached() -> Bytes:
             kernel = function.kernel
             values = [v() if isinstance(v, weakref.ref) else v for v in given]
-            much = sum(v.nbytes for v in values if isinstance(v, GlobalMemory)) > LARGEST
-            much |= math.prod(shape[0]) * math.prod(shape[1]) > cuda_c.InterpreterLimits.batch_lanes
-            if much or kernel.code.watches or kernel.code.follows:
+            if not traceable:
                 return {}
+            places = (*values, *function.program.variables.values())
+            sums = tuple(v.checksum() for v in places if isinstance(v, GlobalMemory))
+            if sums in known:
+                return known[sums]
+            known.clear()
             copies = {id(v): v.copy() for v in values if isinstance(v, GlobalMemory)}
             for memory in copies.values():
                 # Whether somebody wrote it is checked in the launch itself, and would end this one early.
@@ -172,9 +177,24 @@ class KernelLaunch:
                 run.finish()
             except DeviceError:
                 return {}
-            return {key: run.regions[id(copy)].touched() for key, copy in copies.items()}
+            known[sums] = {key: run.touched(copy) for key, copy in copies.items()}
+            return known[sums]
 
-        return lambda memory: reached().get(id(memory))
+        return reached
+
+    @property
+    def _traceable(self) -> bool:
+        """Whether it is noted which bytes it touches: not where that is much, or depends on others."""
+        memories, code = (
+            [v for v in self.values if isinstance(v, GlobalMemory)],
+            self.function.kernel.code,
+        )
+        threads = math.prod(self.grid) * math.prod(self.block)
+        much = (
+            sum(v.nbytes for v in memories) > LARGEST
+            or threads > cuda_c.InterpreterLimits.batch_lanes
+        )
+        return not (much or code.watches or code.follows)
 
     def _room(self) -> int:
         """Blocks that the device holds at once."""
@@ -204,7 +224,12 @@ class KernelLaunch:
             done = stand_in.launch_sampled(self.grid, self.block, self.values, self.shared_mem)
             if done is not None:
                 return done
-        return self._started().finish(), None
+        run = self._started()
+        done = run.finish()
+        if self._traceable:
+            memories = (v for v in self.values if isinstance(v, GlobalMemory))
+            done = replace(done, touched=[*map(run.touched, memories)])
+        return done, None
 
     def _begin(self, found: dict[str, object]) -> ResourceDemand:
         function, code = self.function, self.function.kernel.code
@@ -227,6 +252,9 @@ class KernelLaunch:
         self, found: dict[str, object], result: LaunchResult, computed: str | None = None
     ) -> ResourceDemand:
         """The launch has been executed: how long that takes."""
+        places = (id(v) for v in self.values if isinstance(v, GlobalMemory))
+        self.touched.clear()
+        self.touched.update(zip(places, result.touched, strict=False))
         if computed is not None:
             found["computed"] = computed
         counts = result.counts

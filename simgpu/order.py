@@ -15,14 +15,15 @@ Flanagan and Freund, "FastTrack", PLDI 2009.)
 Clocks know nothing of kernels that talk while both run. If one of two kernels has a loop that waits, and
 both access some array by atomics or as volatile, we trust that they agree between themselves, because
 refusing would forbid every such program. Two more pairs are let through: both only add whole numbers to an
-array by one kind of atomic, or they touch different bytes, which a run of both on copies tells. Any new way
-to order work has to tick or merge a clock, or sound programs will be refused.
+array by one kind of atomic, or they touch different bytes. Its data may decide which bytes a kernel touches,
+and that may be yet to come, so a run on copies is only a guess, to which a launch is held when it has run.
+Any new way to order work has to tick or merge a clock, or sound programs will be refused.
 """
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -36,6 +37,7 @@ _Key = tuple[int, int]  # device, stream
 # Bytes of the host that a piece of work touches: the name of the memory, whether they are written, and
 # whether the host leaves them alone meanwhile, and does not talk to a kernel by them.
 HostUse = tuple[HostBytes, str, bool, bool]
+Bytes = Mapping[int, NDArray[np.uint8]]  # of memories, by their `id`: a bit for each
 
 
 class Clock:
@@ -85,8 +87,21 @@ class Tells:
 
     waits: bool  # whether it has a loop that may wait
     by: frozenset[int]  # the memories (by address) that it accesses by atomics or as volatile
-    # The bytes of a memory that it touches; None if that cannot be told.
-    reach: Callable[[GlobalMemory], NDArray[np.bool_] | None] = lambda _: None
+    # The bytes that it would touch now, and those that it touched when it ran last.
+    would: Callable[[], Bytes] = dict
+    did: Callable[[], Bytes] = dict
+
+
+@dataclass(eq=False, slots=True)
+class _Reach:
+    """The bytes that one launch touches: a guess until it begins, since what it reads may be yet to come."""
+
+    bytes: Bytes | None = None
+    begun: bool = False
+    # Others that touch other bytes by that guess: of which memory, what they do with it, and what it does.
+    beside: list[tuple[BufferAccess, GlobalMemory, str, str]] = field(
+        default_factory=list["tuple[BufferAccess, GlobalMemory, str, str]"]
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,16 +115,34 @@ class BufferAccess:
     tells: Tells | None = None  # how it may hear of others while it runs, if it is a kernel
     group: int | None = None  # of its calls
     caller: Caller = Caller()  # noqa: RUF009 - it has no state
+    reach: _Reach = field(default_factory=_Reach, compare=False)
 
     def agrees(self, other: BufferAccess) -> bool:
         """True if two kernels that run side by side may order what they do themselves."""
         a, b = self.tells, other.tells
         return a is not None and b is not None and (a.waits or b.waits) and bool(a.by & b.by)
 
+    def touched(self, memory: GlobalMemory) -> NDArray[np.uint8] | None:
+        """The bytes of a memory that it touches, as bits, as far as that is known; None if it isn't."""
+        reach = self.reach
+        if reach.bytes is None:
+            reach.bytes = {} if self.tells is None else self.tells.would()
+        return reach.bytes.get(id(memory))
+
     def apart(self, other: BufferAccess, memory: GlobalMemory) -> bool:
-        """True if two kernels touch no byte of a memory in common."""
-        mine, theirs = (t and t.reach(memory) for t in (self.tells, other.tells))
+        """True if two kernels touch no byte of a memory in common, as far as that is known."""
+        mine, theirs = self.touched(memory), other.touched(memory)
         return mine is not None and theirs is not None and not (mine & theirs).any()
+
+    def begins(self) -> None:
+        """It has what it reads: `StreamRaceError` if a guess that let it run beside others was wrong."""
+        reach = self.reach
+        if self.tells is None:
+            return
+        reach.begun, reach.bytes, beside, reach.beside = True, self.tells.did(), reach.beside, []
+        for other, memory, did, does in beside:
+            if other.reach.begun and not self.apart(other, memory):
+                raise _race(f"array {memory.name!r}", other, did, self, does)
 
 
 @dataclass(slots=True)
@@ -170,6 +203,9 @@ class History:
                     self.past[one.key] = max(one.count, self.past.get(one.key, 0))
             elif now.follows(Clock(self.past)) and one.apart(access, of):
                 out.append(one)
+                access.reach.beside.append((one, of, did, does))
+                if not one.reach.begun:
+                    one.reach.beside.append((access, of, does, did))
             else:
                 raise _race(f"array {of.name!r}", one, did, access, does)
         return out

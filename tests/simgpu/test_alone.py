@@ -121,6 +121,40 @@ def test_what_is_refused_leaves_nothing_behind(at_once: bool) -> None:
     assert (z.get(two)[0], y.get(two)[0]) == ((4, 3) if at_once else (2, 3))
 
 
+SCATTER = """
+extern "C" __global__ void scatter(const int* at, int* y) { y[at[0] * 32 + threadIdx.x] = 1; }
+extern "C" __global__ void upper(int* y) { y[32 + threadIdx.x] = 2; }"""
+
+
+@pytest.mark.parametrize("graph_first", [False, True])
+@pytest.mark.parametrize(("rounds", "races"), [([0, 0], -1), ([0, 1], 1), ([1], 0), ([1, 0], 0)])
+def test_the_bytes_of_a_launch_are_those_that_its_data_chooses(
+    graph_first: bool, rounds: list[int], races: int
+) -> None:
+    """When the call is made, the data is yet to come: 0 at first, and later that of the round before."""
+    gpu, upper = simgpu.Device(), simgpu.RawKernel(SCATTER, "upper")
+    at, y = (simgpu.Array.zeros(n, np.int32, gpu) for n in (1, 64))
+    host, one, two = gpu.pinned(1, np.int32), gpu.create_stream(), gpu.create_stream()
+    scatter = simgpu.RawKernel(SCATTER, "scatter").function(gpu)
+    launch = ("launch", scatter, (1, 1, 1), (32, 1, 1), [at.memory, y.memory], 0)
+    host[:] = 0
+    whole = graph(gpu, ("copy_from_host_async", at.memory, host), launch)
+    gpu.synchronize()
+    ways: list[Callable[[], None]] = [
+        lambda: whole.launch(one),
+        lambda: upper(1, 32, (y,), stream=two),
+    ]
+    for number, host[:] in enumerate(rounds):
+        for way in ways if graph_first else ways[::-1]:
+            way()
+        told = pytest.raises(errors.StreamRaceError, match=r"'scatter'.*'upper'|'upper'.*'scatter'")
+        with told if number == races else nullcontext():
+            gpu.synchronize()
+        if number == races:
+            return
+    assert y.get().tolist() == [1] * 32 + [2] * 32
+
+
 READS = """struct S { int a[1]; };
 extern "C" __global__ void number(long long* o, int n) { *o = n; }
 extern "C" __global__ void array(long long* o, int* x) { *o = x[0]; }

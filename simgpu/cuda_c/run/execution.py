@@ -1,11 +1,12 @@
 """A launch under way: its blocks, batch after batch, and those again who had to wait for others."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simgpu.cuda_c.compile.kernels import Code
 from simgpu.cuda_c.cost.counts import Counts
@@ -13,6 +14,7 @@ from simgpu.cuda_c.cost.tally import Tally
 from simgpu.cuda_c.lockstep import Int64s, Mask, Team, join
 from simgpu.cuda_c.lockstep.team import LaunchState
 from simgpu.cuda_c.lockstep.waiting_threads import WaitingLanes
+from simgpu.cuda_c.memory.allocation import GlobalMemory
 from simgpu.cuda_c.memory.global_region import GlobalRegion
 from simgpu.cuda_c.text.source import text_of
 from simgpu.errors import DeadlockError
@@ -26,6 +28,8 @@ class LaunchResult:
 
     counts: Counts  # what it did
     printed: str  # what it printed, in the order of its threads
+    # For each argument that is memory, the bytes that it touched there, as bits, if that was noted.
+    touched: Sequence[NDArray[np.uint8]] = ()
 
 
 @dataclass(eq=False)
@@ -90,6 +94,10 @@ class Execution:
         if self.launch.dropped_lines:
             printed += f"... and {self.launch.dropped_lines} more calls of printf\n"
         return LaunchResult(self.tally.counts(self._facts, (loaded, stored), by_line), printed)
+
+    def touched(self, memory: GlobalMemory) -> NDArray[np.uint8]:
+        """The bytes of a memory that were loaded or stored so far, as bits."""
+        return np.packbits(self.regions[id(memory)].touched())
 
     def _hurry(self) -> None:
         """Nobody else will ever write: have threads that count how long they wait leap, and give up.

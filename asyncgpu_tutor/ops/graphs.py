@@ -103,7 +103,10 @@ class CudaGraph(Replayed[T]):
         forbid_nested_wait("update()")
         with once_lock, in_turn:
             come_after(self.stream, self._used)
-            return op.async_on(self.stream)
+            handles = op.async_on(self.stream)
+            # Ranks that meet on the host give both locks up meanwhile, and others may have launched it.
+            come_after(self.stream, self._used)
+        return handles
 
     def _run(self, context: ExecutionContext) -> None:
         if context._run.captures:

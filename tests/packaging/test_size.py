@@ -20,7 +20,7 @@ WHOLE = {
     "asyncgpu_tutor": 23_945,
     "asyncgpu_course": 11_900,
     "simgpu": 28_567,
-    "tests": 38_731,
+    "tests": 38_757,
     "course": 48_000,
     "tools": 7_900,
     "benchmarks": 9_050,

@@ -3,6 +3,7 @@
 import asyncio
 import re
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -203,6 +204,27 @@ def test_each_ranks_graph_may_be_updated_by_what_all_do(ranks: Any) -> None:
     with ThreadPoolExecutor(2) as pool:
         for graph in [*pool.map(updated, arrays, timeout=60)]:
             assert graph.launch().to_host().on(graph.device).sync().tolist() == [6.0] * N
+
+
+def test_a_launch_that_comes_while_an_update_meets_others_is_not_the_last_use() -> None:
+    with host_cupy.gpus("on the host", 2) as (one, other):
+        ranks = agt.group(one, other)
+        x, y = on_each(ranks, lambda rank: [rank + 1.0] * N)
+        graph = scale(x.borrow(), 2.0).graph_on(agt.create_stream())
+        has_its_turn, reduce = threading.Event(), ranks.all_reduce(x.borrow())
+
+        def update() -> Any:
+            with agt.using(one):
+                graph.update(agt.zip(agt.value(None).map(lambda _: has_its_turn.set()), reduce))
+
+        with ThreadPoolExecutor(1) as pool:
+            updated = pool.submit(update)
+            assert has_its_turn.wait(60)
+            graph.launch().async_on(agt.create_stream())
+            ranks.all_reduce(y.borrow()).on(other).sync()
+            updated.result(60)
+        assert graph._used[0].last.stream is graph.stream
+        assert graph.launch().to_host().sync().tolist() == [2.0 * (2 * 1 + 2)] * N
 
 
 def test_ranks_that_meet_on_the_host_wait_so_long_and_in_no_event_loop() -> None:

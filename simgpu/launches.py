@@ -200,7 +200,7 @@ class KernelLaunch:
         """Blocks that the device holds at once."""
         kernel, shape = self.function.kernel, (self.device.spec, math.prod(self.block))
         shared = kernel.code.shared_bytes + self.shared_mem
-        return self.device.spec.sms * resident_blocks(*shape, shared, kernel.costs.registers)
+        return self.device.spec.sms * resident_blocks(*shape, shared, kernel.registers)
 
     @property
     def _hostile(self) -> bool:
@@ -313,6 +313,7 @@ class Waiting:
     _worked: float = 0.0  # us until now, and
     _clock: float = 0.0  # by the clock of its furthest warp alone
     _counted: cuda_c.Counts | None = None  # what it had done by then
+    _started: float = 0.0  # us that one takes which does nothing
     _napped: float = 0.0  # us since others have last written to memory
     _idle: float | None = None  # us after its start, since when none has found what it waits for
 
@@ -362,9 +363,9 @@ class Waiting:
         self._clock = tally.latest() / spec.clock_mhz
         if self._counted is None:
             us = launch.time(counts).us - spec.launch_us
+            self._started = launch.time(cuda_c.counted_since(counts, counts)).us
         else:
-            started = launch.time(cuda_c.counted_since(counts, counts)).us
-            us = launch.time(cuda_c.counted_since(self._counted, counts)).us - started
+            us = launch.time(cuda_c.counted_since(self._counted, counts)).us - self._started
         self._counted = counts
         slower = max(us / max(self._clock - clock, 1e-3), 1.0)
         self._worked = max(worked, spec.launch_us) + (self._clock - clock) * slower

@@ -21,7 +21,7 @@ import numpy as np
 from simgpu.cuda_c import device_part, join_headers
 from simgpu.errors import UsageError
 from simgpu.judging.kernel_spec import SpecError, asked, file_beside, is_array, load_specs
-from simgpu.judging.limits import limit_this_process
+from simgpu.judging.limits import limit_this_process, now_and_then
 from simgpu.judging.trial import Trials
 
 MOST_ANSWER_BYTES = 1 << 20
@@ -103,9 +103,10 @@ def judge_stdin() -> None:
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as answer:
         os.dup2(2, 1)  # for whatever else prints
         # The clock of whoever waits for us may have stopped, with them.
-        limit_this_process(task["megabytes"], math.ceil(task["seconds"]) + 1)
+        look, _ = limit_this_process(task["megabytes"], math.ceil(task["seconds"]) + 1)
         try:
-            found = _judged(task)
+            with now_and_then(look):
+                found = _judged(task)
         except SpecError as error:
             found = {"spec_error": str(error)}
         except MemoryError:

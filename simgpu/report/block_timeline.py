@@ -97,7 +97,7 @@ def block_timeline(
         )
     if not tally.notes:
         raise UsageError(f"'{name}' does nothing that takes time, so there is nothing to draw")
-    return _played(spec, counts, program.kernel(name).costs, tally)
+    return _played(spec, counts, program.kernel(name).costs(False), tally)
 
 
 def _played(spec: DeviceSpec, counts: Counts, costs: Costs, tally: _Noted) -> BlockTimeline:

@@ -70,8 +70,6 @@ class Costs:
     charges: list[Charge]
     sites: list[SiteCost]
     registers: int
-    # In a launch with memory of the host, of a kernel that has a fence of the system.
-    asking: "Costs | None" = None
 
     @cached_property
     def columns(self) -> list[NDArray[np.float64]]:

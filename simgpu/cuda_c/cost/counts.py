@@ -1,7 +1,7 @@
 """Counts of what a launch did, for a timing model and for people."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 
 # These fields of `Counts` are of the longest warp, of one word, or of each block or thread, so that more
 # blocks and more launches do not add to them.
@@ -148,11 +148,12 @@ def combined(counts: Sequence[Counts], make: Callable[[str, list[int]], int]) ->
     return Counts(**whole, lines=lines)
 
 
+_OF_ALL = {"threads", "warps", "blocks", "shared_bytes", "registers", "lines"}  # the same all along
+_GROWN = [field.name for field in fields(Counts) if field.name not in _OF_ALL]
+
+
 def counted_since(before: Counts, now: Counts) -> Counts:
     """What a launch did between two looks at its counts; what is of its blocks and threads stays as it is."""
-    same = {"threads", "warps", "blocks", "shared_bytes", "registers", "lines"}
-    grown = (field.name for field in fields(Counts) if field.name not in same)
+    then, told = vars(before), vars(now)
     # Another warp may be the longest one by now.
-    return replace(
-        now, **{name: max(0, getattr(now, name) - getattr(before, name)) for name in grown}
-    )
+    return Counts(**{**told, **{name: max(0, told[name] - then[name]) for name in _GROWN}})

@@ -62,11 +62,17 @@ class CompiledKernel:
     signature: KernelSignature
     source: Source  # for messages
     code: Code
-    costs: Costs
+    costs: Callable[[bool], Costs]  # of a launch that asks the host, or of another
+    asks: bool  # it may, in a launch with memory of the host: it has a fence of the system
     globals: list[Variable]  # the file's `__constant__` and `__device__` variables
     # For each parameter, the way in which it only adds to it, or nothing (`program`).
     adds: list[str]
     most_threads: int = _MAX_THREADS  # of a block, by its `__launch_bounds__`
+
+    @cached_property
+    def registers(self) -> int:
+        """An estimate of those of a thread, whoever is asked."""
+        return self.costs(self.asks).registers
 
     @cached_property
     def signals(self) -> list[bool]:
@@ -119,8 +125,8 @@ class CompiledKernel:
         limits = limits or InterpreterLimits()
         self.check_fit(grid, block, limits.resident_blocks)
         blocks = grid[0] * grid[1] * grid[2]
-        asks = any(isinstance(given, GlobalMemory) and given.mapped for given in args)
-        tally = (limits.meter or Tally)((asks and self.costs.asking) or self.costs, self.code.sites)
+        mapped = any(isinstance(given, GlobalMemory) and given.mapped for given in args)
+        tally = (limits.meter or Tally)(self.costs(mapped and self.asks), self.code.sites)
         regions: dict[int, GlobalRegion] = {}
 
         def other(number: int) -> tuple[GlobalRegion, GlobalMemory] | None:
@@ -152,7 +158,7 @@ class CompiledKernel:
             "warps": len(wanted) * -(-launch.threads // 32),
             "blocks": len(wanted),
             "shared_bytes": self.code.shared_bytes + dynamic_shared,
-            "registers": self.costs.registers,
+            "registers": self.registers,
         }
         if launch.hostile is not None and blocks <= (limits.resident_blocks or blocks):
             wanted = np.asarray(wanted)

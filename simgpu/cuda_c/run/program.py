@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, NoReturn, cast
 
 import numpy as np
@@ -334,12 +334,16 @@ class Program:
         if added and any(word.startswith("atomic") and file[word][0].at.line > 0 for word in file):
             added = {}  # an atomic of the file's own
         adds = [_way(added.get(p.name, ""), p.dtype) for p in signature.parameters]
-        costs = walk(form)
-        if any(
-            isinstance(s, Fence) and s.scope == "system" for s in instructions_below(form.steps)
-        ):
-            costs.asking = walk(form, asks=True)
-        kernel = CompiledKernel(signature, self._file.source, code, costs, variables, adds)
+        below = instructions_below(form.steps)
+        asks = any(isinstance(step, Fence) and step.scope == "system" for step in below)
+        source = self._file.source
+
+        @cache
+        def costs(asks: bool) -> Costs:  # when they are asked for, since one of the two will do
+            with nesting(source, function.at):
+                return walk(form, asks)
+
+        kernel = CompiledKernel(signature, source, code, costs, asks, variables, adds)
         if function.bounds is not None:
             bound = cast("ast.Expression", function.bounds.value)
             kernel.most_threads = type_names.integer_constant(c, bound, "a number of threads")

@@ -1,6 +1,7 @@
 """Challenges: where the page says how long the starter takes and what is to be beaten, both are so."""
 
 import asyncio
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from asyncgpu_course.serving import RoomClock, people
 from tests.tools import tool as load
 
 ROOT = Path(__file__).resolve().parents[3]
+TOLD = ROOT / "tests/told/asyncgpu_course/exercises/test_chapters.json"
 SAID = re.compile(r"takes? ([\d,.]+) µs(?:: \**get|\. \**Get) below ([\d,]+)")
 PAGES = {
     name.removesuffix("-check"): page
@@ -32,7 +34,19 @@ PAGES = {
 }
 
 
-@pytest.mark.parametrize("name", PAGES)
+def takes(name: str) -> int:
+    """What the course's own answer takes, in us, to which `test_chapters` holds it."""
+    told = json.loads(TOLD.read_text("utf-8"))
+    words = told[f"test_the_check_knows_right_from_untouched[{name}-solution-1]"]
+    (us,) = re.findall(r"Yours takes \*\*(\d+) µs", " ".join(words))
+    return int(us)
+
+
+# Sixty-six tokens, each of eighteen launches.
+SELDOM = {"18-challenge": [pytest.mark.rests_on("checks", "simgpu", "course")]}
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=SELDOM.get(n, [])) for n in PAGES])
 def test_the_page_says_how_long_the_starter_takes(name: str) -> None:
     exercise, solution = EXERCISES[name], model(EXERCISES[name])
     cells = load("build_notebooks").chapter(PAGES[name])[0]
@@ -42,14 +56,12 @@ def test_the_page_says_how_long_the_starter_takes(name: str) -> None:
     exec("\n".join(cell.text for cell in starter), names)
     with private_device(), pytest.raises(Rejected) as said:
         exercise.check(names[exercise.answer], solution)
-    with private_device():
-        best = exercise.check(solution, solution)
+    best = takes(name)
     ((took, goal),) = SAID.findall(" ".join(told.split()).replace(",", ""))
     assert f"takes {took} µs: get below {goal}" in said.value.cause.replace(",", "")
-    assert best is not None
-    assert best < float(goal) < float(took)
+    assert best <= float(goal) < float(took)  # rounded, so they may be the same
     own = re.search(r"course's own answer takes ([\d,]+) µs", told)
-    assert own is None or own[1] == f"{best:.0f}"
+    assert own is None or int(own[1]) == best
 
 
 def holds(name: str, page: str, starter: str, goal: str, solution: str) -> None:
@@ -60,11 +72,9 @@ def holds(name: str, page: str, starter: str, goal: str, solution: str) -> None:
     exec(next(c.text for c in cells if (c.id, c.only) == (name, "starter")), names)
     with private_device(), pytest.raises(Rejected) as rejected:
         exercise.check(names[exercise.answer], own)
-    with private_device():
-        best = exercise.check(own, own)
 
     assert f"takes {starter} µs: get below {goal}" in rejected.value.cause
-    assert f"{best:.0f}" == solution
+    assert takes(name) == int(solution)
 
 
 def test_the_times_on_the_page_of_the_pipeline() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 # These fields of `Counts` are of the longest warp, of one word, or of each block or thread, so that more
 # blocks and more launches do not add to them.
@@ -156,4 +157,5 @@ def counted_since(before: Counts, now: Counts) -> Counts:
     """What a launch did between two looks at its counts; what is of its blocks and threads stays as it is."""
     then, told = vars(before), vars(now)
     # Another warp may be the longest one by now.
-    return Counts(**{**told, **{name: max(0, told[name] - then[name]) for name in _GROWN}})
+    grown: dict[str, Any] = {name: max(0, told[name] - then[name]) for name in _GROWN}
+    return Counts(**{**told, **grown})

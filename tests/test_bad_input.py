@@ -286,6 +286,8 @@ OTHERS: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: agt.pinned(4, "U"), ArrayDTypeError, "elements of dtype <U0 are of no bytes"),
     (lambda: asyncio.run(put(None)), ArrayDTypeError, "Python objects, and a device has none"),
     (lambda: asyncio.run(put("a")), ArrayDTypeError, "put makes arrays of bool.*and got <U1"),
+    (lambda: agt.Trace().between("a", 2), UsageError, "earlier one first, and got 'a' and 2"),
+    (lambda: agt.Trace.load_recording(["a"]), UsageError, r"there is no recording \['a'\]"),
     # No fallback.
     (lambda: agt.use("cuda:99"),
      agt.errors.DeviceUnavailableError, r"cuda:99 is .*doctor .*--device sim on the comm"),

@@ -19,9 +19,10 @@ worker may run code there.
 import dis
 import functools
 import pickle
+from collections import deque
 from collections.abc import Iterator
 from importlib import import_module
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any, cast
 
 import numpy as np
@@ -69,9 +70,11 @@ def parts(thing: Any) -> Iterator[tuple[str, Any]]:
         partial = cast("functools.partial[Any]", thing)
         yield "its function", partial.func
         yield from (("an argument", value) for value in (*partial.args, *partial.keywords.values()))
-    elif isinstance(thing, dict):
-        yield from ((f"entry {k!r}", v) for k, v in cast("dict[Any, Any]", thing).items())
-    elif isinstance(thing, list | tuple | set | frozenset):
+    elif isinstance(thing, dict | MappingProxyType):
+        items = cast("dict[Any, Any]", thing).items()
+        yield from (("a key", key) for key, _ in items)
+        yield from ((f"entry {key!r}", value) for key, value in items)
+    elif isinstance(thing, list | tuple | set | frozenset | deque):
         yield from (("an entry", value) for value in cast("list[Any]", thing))
     else:
         slots = [s for kind in type(thing).__mro__ for s in getattr(kind, "__slots__", ())]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from numbers import Real
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -123,9 +124,10 @@ class Trace:
         UsageError
             If `end` is not behind `start`.
         """
-        if not start < end:
+        if not isinstance(start, Real) or not isinstance(end, Real) or not start < end:  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
             raise UsageError(
-                f"between(start, end) takes two times in us, the earlier one first, and got {start} and {end}"
+                "between(start, end) takes two times in us, the earlier one first, and got "
+                f"{start!r:.99} and {end!r:.99}"
             )
         inside = [s for s in self.spans if s.start < end and (s.end > start or s.start >= start)]
         cut = [_part(s, max(s.start, start), min(s.end, end)) for s in inside]
@@ -293,7 +295,7 @@ def _part(span: Span, start: float, end: float) -> Span:
         )
     cut = [(max(a, start) - start, min(b, end) - start) for a, b in span.waits]
     waits = [(a, b) for a, b in cut if a < b]
-    return replace(part, detail={**span.detail, "waits": waits}) if cut else part
+    return replace(part, detail={**part.detail, "waits": waits}) if cut else part
 
 
 def _closed(spans: list[Span]) -> list[Span]:

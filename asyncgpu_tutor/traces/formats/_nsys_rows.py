@@ -200,11 +200,11 @@ def collect_rows(database: Database, limit: int) -> Export:
         [*_kernels(read, texts), *_copies(read), *_fills(read), *_graphs(read)],
         key=lambda w: (w.start, w.correlation),
     )
-    ranges = _ranges(read, texts)
     # Older versions do not tell processes apart in the tables of work.
     mask = -1 if any(w.process for w in work) else 0
     calls = _calls(read, texts, {w.key for w in work}, mask, limit)
     _on_gpus(database, work, calls)
+    ranges = _ranges(read, texts, max((row.end for row in (*work, *calls)), default=0))
     contexts = database.rows("TARGET_INFO_CUDA_CONTEXT_INFO", ("nullStreamId",))
     nulls = frozenset(_int(row, "nullStreamId") for row in contexts) or frozenset({_NULL_STREAM})
     gpu = next((_str(r["name"]) for r in database.rows("TARGET_INFO_GPU", ("name",))), "")
@@ -376,12 +376,12 @@ def _place(kind: CallKind, row: Row) -> tuple[int, int | None, int]:
     return _int(row, "deviceId", 0), None if stream == _NO_STREAM else stream, event
 
 
-def _ranges(read: _ExportReader, texts: Mapping[int, str]) -> list[NvtxRow]:
+def _ranges(read: _ExportReader, texts: Mapping[int, str], last: int) -> list[NvtxRow]:
     wanted = ("end", "eventType", "text", "textId", "domainId", "globalTid")
     rows = list(read.rows("NVTX_EVENTS", ("start",), wanted))
     domains = {row["domainId"]: _str(row["text"]) for row in rows if row["eventType"] == _DOMAIN}
     # A range that was left open lasts to the end.
-    last = max((_int(row, "end", _int(row, "start")) for row in rows), default=0)
+    last = max([last, *(_int(row, "end", _int(row, "start")) for row in rows)])
     found: list[NvtxRow] = []
     for number, row in enumerate(rows):
         if row["eventType"] in {_PUSH_POP, _START_END}:

@@ -7,7 +7,6 @@ hold a program. An authoriser refuses all but reading, and a counter ends a quer
 
 from __future__ import annotations
 
-import json
 import re
 import sqlite3
 import stat
@@ -15,7 +14,8 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.errors import UsageError, demand
+from asyncgpu_tutor.traces.formats.own_json import json_text
 from asyncgpu_tutor.traces.spans.notebook_output import html_table
 from asyncgpu_tutor.traces.spans.span import Span
 
@@ -133,22 +133,28 @@ class Rows(list[tuple[object, ...]]):
 
 def ask(spans: Sequence[Span], query: str) -> Rows:
     """The answer to a query; see `Trace.sql`."""
+    demand(query, str, "sql takes a query, such as 'SELECT name FROM spans'")
+
+    def told(text: str) -> str:  # half of a pair of UTF-16 is no text
+        return text.encode(errors="replace").decode()
+
     calls = {span.id for span in spans if span.kind == "call"}
     connection = sqlite3.connect(":memory:")
     try:
         connection.execute(f"CREATE TABLE spans ({', '.join(map(repr, _COLUMNS))})")
         rows = (
             (
-                s.id, s.kind, s.name, s.start, s.end, s.duration, s.device, s.stream, s.op, s.label,
+                s.id, s.kind, told(s.name), s.start, s.end, s.duration, s.device, s.stream, s.op,
+                told(s.label),
                 max((i for i in s.after if i in calls), default=None),
                 size if isinstance(size := s.detail.get("bytes"), int | float) else None,
-                json.dumps(dict(s.detail)),
+                json_text(dict(s.detail)),
             )
             for s in spans
         )  # fmt: skip
         connection.executemany(f"INSERT INTO spans VALUES ({', '.join('?' * len(_COLUMNS))})", rows)
         _only_reading(connection, ours=True)
-        found = connection.execute(query)
+        found = connection.execute(told(query))
         return Rows(found.fetchall(), tuple(column[0] for column in found.description or ()))
     except (sqlite3.Error, sqlite3.Warning, OverflowError) as error:
         raise UsageError(

@@ -39,7 +39,7 @@ def recorded_file(name: str) -> Path:
 
 
 def _found(what: str, name: str, known: Mapping[str, Path]) -> Path:
-    if name not in known:  # so a name with a path in it cannot lead out of the folder
+    if name not in [*known]:  # so a name with a path in it cannot lead out of the folder
         near = " or ".join(map(repr, get_close_matches(str(name), known)))
         cure = f"did you mean {near}?" if near else f"all of them are in {FOLDER}"
         raise UsageError(f"there is no {what} {name!r}; {cure}")

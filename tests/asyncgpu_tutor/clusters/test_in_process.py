@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import warnings
+from collections import deque
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
@@ -134,6 +135,8 @@ REFUSED: list[tuple[Callable[[Any], agt.DeviceOp[Any]], type[Exception], str]] =
     (lambda _: agt.d2h(agt.ones(2).sync()), CannotTravelError, "array 'ones', which is on sim:0"),
     (lambda _: agt.ones(2).and_then(partial(agt.memcpy, agt.ones(2).sync())),
      CannotTravelError, r"await gpu\.put"),
+    (lambda _: agt.value(deque([agt.ones(2).sync()])), CannotTravelError, "array 'ones', which is on sim:0"),
+    (lambda _: agt.value({agt.ones(2).sync(): 1}), CannotTravelError, "array 'ones', which is on sim:0"),
     (lambda x: agt.value(x).map(lambda y: y), CannotTravelError, r"put its op\(\)"),
     (lambda x: x.op().to_host(), DeviceMismatchError, "is on gpu 1"),
     (lambda x: agt.value(None).map(partial(print, x.gpus)), CannotTravelError, "the workers stay here"),

@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ from asyncgpu_tutor import Trace
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.analysis.idle import Evidence
 from asyncgpu_tutor.traces.formats import database
+from asyncgpu_tutor.types import Span
 
 from .nsys_export import COPY, KERNEL, RUNTIME, THREAD, Export, read, small
 
@@ -57,6 +59,15 @@ def test_processes_that_count_alike_are_kept_apart(tmp_path: Path) -> None:
     text = analysis.table()
     assert text.count("Why the device stood still") == 2
     assert "===== cuda:1" in text
+
+
+def test_a_range_that_was_left_open_lasts_to_the_end_of_all_that_ran(tmp_path: Path) -> None:
+    export = Export()
+    export.range("all", 1_000, None, nested=False)
+    export.launch("k", 1_500, 2_000, 9_000, 10)
+    (found,) = (s for s in read(export, tmp_path) if s.kind == "range")
+    assert (found.start, found.end) == (0.0, 8.0)
+    assert [s.name for s in read(export, tmp_path, within="all")] == ["launch k", "k"]
 
 
 # ------------------------------------------------------------------ unified memory
@@ -168,6 +179,14 @@ def test_a_trace_answers_questions_that_nobody_foresaw(tmp_path: Path) -> None:
     assert copied == ("h2d", "enqueue h2d", 13)
     assert launched == [("relu", "launch relu", 13), ("matvec", "launch matvec", 14)]
     assert ">relu</td>" in rows._repr_html_()
+
+
+def test_half_of_a_letter_in_a_name_is_no_obstacle_and_a_query_is_text() -> None:
+    half = Trace([Span(1, "kernel", "\ud800", 0, 1, "cuda:0", 1)])
+    assert half.sql("select id, name from spans") == [(1, "?")]
+    query: Any = None
+    with pytest.raises(UsageError, match=r"sql takes a query, .* and got None"):
+        half.sql(query)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 from xml.etree import ElementTree as ET
 
@@ -179,3 +180,5 @@ def test_a_kernel_that_only_waits_has_dotted_holes_in_its_bar_on_its_stream() ->
     assert "only waits for 24.0 µs of that" in svg
     assert picture.view()["panels"][0]["waits"] == [[0, 30, 50], [0, 55, 59]]
     assert [span.waits for span in Trace(spans).between(35, 56)] == [[(35, 50), (55, 56)]]
+    held = replace(spans[0], detail={**spans[0].detail, "waited_for_room": 3.0})
+    assert [span.waited_for_room for span in Trace([held]).between(35, 56)] == [0.0]

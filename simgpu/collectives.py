@@ -25,6 +25,7 @@ from simgpu.queues import Paused, ResourceDemand
 from simgpu.stream import Stream
 
 _PAIRS = ("send", "recv")
+_ALL = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "exchange", *_PAIRS)
 _REDUCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "sum": np.add,
     "prod": np.multiply,
@@ -115,9 +116,9 @@ class Communicator:
         return replace(mine, others=[(self._sides[device], made[device]) for device in made])
 
     def _piece(self, rank: int, call: Collective) -> EnginePiece:
+        if wrong := self._wrong(rank, call):
+            raise UsageError(wrong)
         device = self.devices[rank]
-        if call.reduce not in _REDUCTIONS:
-            raise UsageError(f"reduce is one of {', '.join(_REDUCTIONS)}, and not {call.reduce!r}")
 
         def begin(found: dict[str, object]) -> ResourceDemand:
             meeting = self._join(rank, call)
@@ -136,6 +137,34 @@ class Communicator:
         cost = device.spec.call_launch_us
         return EnginePiece("kernel", call.what, cost, begin, writes, reads, detail, lost=lost)
 
+    def _wrong(self, rank: int, call: Collective) -> str:
+        """Say what is wrong with a call by itself, if anything is."""
+        size, count, what, width = len(self.devices), call.count, call.what, call.dtype.itemsize
+        if what not in _ALL:
+            return f"a collective is one of {', '.join(_ALL)}, and not {what!r}"
+        if call.reduce not in _REDUCTIONS:
+            return f"reduce is one of {', '.join(_REDUCTIONS)}, and not {call.reduce!r}"
+        parts = size if what == "reduce_scatter" else 1
+        if not isinstance(count, int | np.integer) or count < 0 or count % parts:  # pyright: ignore[reportUnnecessaryIsInstance]
+            of = f", a multiple of the {size} ranks" if parts > 1 else ""
+            return f"{what} takes a whole number of elements, not below 0{of}, and got {count!r}"
+        for end in (rank, call.root, call.to, call.origin):
+            if end is not None and not 0 <= end < size:
+                return f"{call}: there is no rank {end}, they are 0 to {size - 1}"
+        if what in _PAIRS and rank in (call.to, call.origin):
+            return f"{call}: that is rank {rank} itself"
+        gives = {"recv": False, "broadcast": rank == call.root, "exchange": call.to is not None}
+        gets = {"all_gather": count * size, "reduce_scatter": count // size}.get(what, count)
+        if gives.get(what, True) and (call.source is None or call.source.nbytes < count * width):
+            has = (
+                "no source" if call.source is None else f"a source of {call.source.nbytes:,} bytes"
+            )
+            return f"{call}: rank {rank} gives {count * width:,} bytes, and has {has}"
+        if call.target is not None and call.target.nbytes < gets * width:
+            has = f"a target of {call.target.nbytes:,}"
+            return f"{call}: rank {rank} gets {gets * width:,} bytes, and has {has}"
+        return ""
+
     def _join(self, rank: int, call: Collective) -> _RankMeeting:
         ends: tuple[int | None, ...] = ()
         if call.what in _PAIRS:
@@ -151,6 +180,8 @@ class Communicator:
         meeting.calls[rank] = call
         if len(meeting.calls) == len(meeting.ranks):
             del self._meetings[ends, number]
+            if call.what == "exchange" and not meeting.error:
+                meeting.error = _one_sided(meeting.calls)
         return meeting
 
     def _together(self, meeting: _RankMeeting) -> None:
@@ -215,6 +246,18 @@ class _Waiting(Paused):
         communicator.waiting[self.rank] = meeting.calls[self.rank]
         sms = communicator.machine.wiring.inside.sms / communicator.devices[self.rank].spec.sms
         return ResourceDemand(math.inf, min(1.0, sms), _IDLE, urgent=True, paused=self)
+
+
+def _one_sided(calls: Mapping[int, Collective]) -> str:
+    """Say which rank of an exchange gives to one that takes from another, or takes from one; or nothing."""
+    for rank, call in calls.items():
+        pairs = [(end, calls[end].origin) for end in (call.to,) if end is not None]
+        pairs += [(end, calls[end].to) for end in (call.origin,) if end is not None]
+        for other, back in pairs:
+            if back != rank:
+                both = f"rank {rank} calls {call}, and rank {other} calls {calls[other]}"
+                return f"ranks disagree: {both}"
+    return ""
 
 
 def _given(call: Collective) -> np.ndarray[Any, Any]:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from simgpu.errors import UsageError
 
 HostBytes = npt.NDArray[Any]
-Places = slice | npt.NDArray[np.int64]  # bytes of an array, by their numbers
+BytePlaces = slice | npt.NDArray[np.int64]  # bytes of an array, by their numbers
 LaunchDim = tuple[int, int, int]
 Kind = Literal["kernel", "memset", "h2d", "d2h", "d2d", "peer", "call", "wait", "work"]
 

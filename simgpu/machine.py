@@ -15,7 +15,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import DTypeLike
 
-from simgpu.common import HostBytes, Pinned, Places, as_lengths
+from simgpu.common import BytePlaces, HostBytes, Pinned, as_lengths
 from simgpu.engine import Engine
 from simgpu.errors import DeviceError, HostBufferError, UsageError
 from simgpu.interrupts import held_back, hold
@@ -106,7 +106,7 @@ class Machine:
         # The bytes of each, and how many were asked for.
         self._pinned: dict[int, tuple[weakref.ref[HostBytes], int]] = {}
         # For each array that a kernel can see, by the `id` of its room: see `GlobalMemory.looked`.
-        self.looks = weakref.WeakValueDictionary[int, deque[Places]]()
+        self.looks = weakref.WeakValueDictionary[int, deque[BytePlaces]]()
         self.calls = 0  # of the host, to any of its devices
         self.host_history = HostHistory()
         self._lent: list[_Lent] = []

@@ -29,7 +29,7 @@ from simgpu.cuda_c.syntax.names import grown
 from simgpu.cuda_c.text.source import Source
 from simgpu.cuda_c.types import Scalar
 
-LONG = 1 << 30  # turns
+FARTHEST = 1 << 30  # turns
 _SELDOM = 64  # turns of a loop that cannot wait, until it is asked again whether it spins
 _TURNED = str.maketrans("<>", "><")
 _BOUND = (form.RegisterWrite, form.ReferenceBind, form.Declare)
@@ -337,7 +337,7 @@ def _patience(loop: Loop, strict: bool) -> dict[Variable, Sequence[Stop]]:
             if (v := _variable(mine)) in stops:
                 found = _stop(other, how, v in falling, fixed)
                 only |= found is not None
-                stops[v] |= {(None, LONG)} if found is None else {found}
+                stops[v] |= {(None, FARTHEST)} if found is None else {found}
         if not only:
             # One that counts down may also be compared with 0 itself.
             down = equal or op == "!"
@@ -347,15 +347,15 @@ def _patience(loop: Loop, strict: bool) -> dict[Variable, Sequence[Stop]]:
     other = {_variable(node) for node in used}
     for v, found in stops.items():
         # A number that its type doesn't hold is never reached, and there is nowhere to leap to.
-        highest = v.type.highest if isinstance(v.type, Scalar) else LONG
+        highest = v.type.highest if isinstance(v.type, Scalar) else FARTHEST
         held = {(base, n) for base, n in found if base is not None or n <= highest}
-        stops[v] = (held or {(None, 1)}) if found else {(None, LONG)}
+        stops[v] = (held or {(None, 1)}) if found else {(None, FARTHEST)}
     if strict:
         one = {v: next(iter(found)) for v, found in stops.items() if len(found) == 1}
         stops = {
             v: {stop}
             for v, stop in one.items()
-            if stop[0] is None and stop[1] < LONG and v not in falling
+            if stop[0] is None and stop[1] < FARTHEST and v not in falling
         }
     return {v: [*found] for v, found in stops.items() if v not in other}
 
@@ -368,7 +368,7 @@ def _stop(other: IRValue, op: str, falling: bool, fixed: set[Variable]) -> Stop 
         -int(op in ("<", ">=", "==", "!=")) if not falling else int(op in (">", "<=", "==", "!="))
     )
     if isinstance(node, form.Constant) and (falling or node.value > 0):
-        return None, min(int(node.value) + short, LONG)
+        return None, min(int(node.value) + short, FARTHEST)
     if isinstance(node, form.Read) and node.whole and node.variable in fixed:
         ctype = node.variable.type
         if isinstance(ctype, Scalar) and ctype.is_integer and not node.variable.memory:

@@ -11,7 +11,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from simgpu.common import Places
+from simgpu.common import BytePlaces
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class GlobalMemory:
         self.readonly = False  # whether a kernel that writes to it fails
         self.mapped = room is not None  # whether it is the host's, who may write to it at any time
         # Of mapped memory: the bytes that the host has read since a kernel last asked, in order.
-        self.looked = deque[Places](maxlen=1024)
+        self.looked = deque[BytePlaces](maxlen=1024)
         self.advice = ""  # what a message about a read of what nothing has written adds
         # If set, kernels note here which bytes they store to: 1 for each.
         self.trail: NDArray[np.uint8] | None = None

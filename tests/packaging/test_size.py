@@ -19,8 +19,8 @@ from tests.tools import PACKAGES, ROOT
 WHOLE = {
     "asyncgpu_tutor": 23_959,
     "asyncgpu_course": 11_900,
-    "simgpu": 28_626,
-    "tests": 38_800,
+    "simgpu": 28_665,
+    "tests": 38_837,
     "course": 48_000,
     "tools": 7_900,
     "benchmarks": 9_050,

@@ -168,6 +168,8 @@ def test_whatever_is_given_is_an_attempt_with_a_cause_of_one_line(name: str) -> 
             outcome = check(name, make())
             assert outcome.status == "rejected", number
             assert "\n" not in outcome.cause
+            said = re.findall(r"`(\w+)` should be (?:an `agt.Kernel`|the text)", outcome.cause)
+            assert said in ([], [EXERCISES[name].answer])
             assert progress_file.load_progress()[name].attempts == number
         if name == NAME:  # a result that is not there yet may be given too
             assert not check(name, agt.zeros(4).to_host().async_on(agt.create_stream())).accepted

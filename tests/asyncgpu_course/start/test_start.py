@@ -65,6 +65,16 @@ def test_the_pages_are_not_copied_into_themselves(tmp_path: Path, inside: str) -
         bring(tmp_path, tmp_path / inside)
 
 
+def test_jupyterlab_opens_unless_the_pages_alone_are_wanted(
+    tmp_path: Path, command: Command, opened: list[list[str]]
+) -> None:
+    for words in (["--copy-only"], ["--update"]):
+        command("start", tmp_path, *words)
+        assert not opened
+    command("start", tmp_path)
+    assert [f"--ServerApp.root_dir={tmp_path.resolve()}" in words for words in opened] == [True]
+
+
 def test_a_file_is_no_folder_and_a_port_is_one_that_there_is(
     tmp_path: Path, command: Command, capsys: pytest.CaptureFixture[str]
 ) -> None:

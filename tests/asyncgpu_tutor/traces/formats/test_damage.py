@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor import Trace
+from asyncgpu_tutor.traces.formats.damage import Damage, ProfileRecord
 
 from .nsys_export import FILL, KERNEL, Export, read
 
@@ -146,3 +147,15 @@ def test_the_known_faults_of_a_writer_are_read_with_a_word(
     (tmp_path / "t.json").write_text(text.replace(NAMED, '"name": "C:\\"'))
     with pytest.raises(agt.errors.UsageError, match="Some versions of PyTorch"):
         Trace.load(tmp_path / "t.json")
+
+
+def test_work_whose_call_is_not_known_is_behind_none() -> None:
+    """Calls without a number, which is None, are not that of work without one."""
+    call = ProfileRecord("call", "launch", 9e6, 9.1e6, stamped=True)
+    work = ProfileRecord("work", "k", 1e6, 2e6, stamped=True, lasting=True)
+    damage = Damage()
+    assert damage.sound([call, work]) == ["call", "work"]
+    assert damage.told({}) == {}
+    first = call._replace(row="first", start=0.0, end=1.0)
+    timeless = work._replace(row="timeless", start=0.0, end=0.0)
+    assert damage.sound([first, work, timeless]) == ["first", "work"]

@@ -20,7 +20,7 @@ WHOLE = {
     "asyncgpu_tutor": 23_959,
     "asyncgpu_course": 11_900,
     "simgpu": 28_665,
-    "tests": 38_837,
+    "tests": 38_866,
     "course": 48_000,
     "tools": 7_900,
     "benchmarks": 9_050,

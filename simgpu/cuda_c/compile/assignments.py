@@ -28,6 +28,12 @@ def assign(c: Context, node: ast.AssignExpr, used: bool) -> Expr:
     if own is not None:
         return own
     writable(c, target, node.at)
+    if isinstance(ctype, types.Struct) and (
+        still := next((f for f in ctype.fields if f.const), None)
+    ):
+        c.fail(
+            node.at, f"a '{ctype.name}' cannot be assigned to: its member '{still.name}' is const"
+        )
     if node.op:
         ahead: Evaluate | None = None
         total: form.Total | None = None

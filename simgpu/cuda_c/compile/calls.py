@@ -103,6 +103,7 @@ def call_method(c: Context, node: ast.CallExpr, this: Expr) -> Expr:
     known = c.class_of(this.type)
     owner = None if known is None else known.having(node.name)
     if owner is not None:
+        check_access(c, known, node.name, node.at)
         return _call_in(c, node, owner, this)
     if known is not None and known.type.member(node.name) is not None and node.object is not None:
         member = ast.Member(at=node.at, base=node.object, name=node.name)

@@ -8,6 +8,7 @@ import numpy as np
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import constant
 from simgpu.cuda_c.compile.typed import Expr, Number
+from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.lockstep import Team, varies
 from simgpu.cuda_c.lockstep.team import InterpreterLimits, LaunchState
 from simgpu.cuda_c.syntax import ast
@@ -16,6 +17,7 @@ from simgpu.errors import KernelFault
 
 _NUMBERS = ast.Literal | ast.Qualified | ast.TypeName
 _PLAIN = _NUMBERS | ast.Binary | ast.Unary | ast.Cast | ast.Conditional
+_RUNNING = ("threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize")  # no constants in C++
 _MOST_TURNS = 10_000, 100_000  # of loops, in one constant and in all
 
 
@@ -45,6 +47,23 @@ def evaluated(c: Context, expr: Expr, node: ast.Expression) -> Expr:
     finally:
         c.file.turns.append(team.steps)
     return constant(expr.type, value[0] if varies(value) else value, expr.at)
+
+
+def refuse_running(c: Context, item: ast.Declarator) -> None:
+    """Refuse a value for a constexpr variable that names what is known only when the kernel runs."""
+    parts = list(ast.parts_of(item.init))
+    # What is measured or asked for its size is not read.
+    named = [part.operand for part in parts if isinstance(part, ast.SizeOf)]
+    objects = [part.object for part in parts if isinstance(part, ast.CallExpr)]
+    unread = {id(part) for part in ast.parts_of([named, objects])}
+    for part in parts:
+        if isinstance(part, ast.DeclRefExpr) and id(part) not in unread:
+            found = c.scope.find(part.name)
+            if (found is None and part.name in _RUNNING) or (
+                isinstance(found, Variable) and isinstance(found.type, Scalar) and not found.const
+            ):
+                text = f"'{part.name}' is known only when the kernel runs"
+                c.fail(part.at, f"{text}, and '{item.name}' is constexpr: make it const")
 
 
 def _constant(c: Context, part: ast.SyntaxNode) -> bool:

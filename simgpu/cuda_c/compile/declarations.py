@@ -32,12 +32,19 @@ def variables(c: Context, node: ast.Declaration) -> None:
             whole = type_names.array_type(c, type_names.resolve_type(c, item.type), item.dims)
             _enter(c, item.name, TypeBinding(whole), item.at)
         return
+    deduced: list[types.CType] = []
     for item in node.items:
         type_names.alignment(c, item.type.layout, 1)
         with c.piece(item.at) as piece:
             piece.declares = True
             piece.call = item.init if isinstance(item.init, ast.CallExpr) else None
             piece.run = _declarator(c, item, node.storage)
+        plain = not item.type.pointers and not item.type.reference
+        if item.type.base == "auto" and plain and len(node.items) > 1:
+            deduced.append(c.type_of(ast.DeclRefExpr(at=item.at, name=item.name)))
+            if deduced[-1] != deduced[0]:
+                both = f"'{types.spelled(deduced[0])}' and '{types.spelled(deduced[-1])}'"
+                c.fail(item.at, f"'auto' is one type for all of a line, and here {both}: write two")
 
 
 def struct(c: Context, node: ast.StructDef) -> None:
@@ -79,6 +86,8 @@ def _declarator(c: Context, item: ast.Declarator, storage: set[str]) -> Evaluate
         return shared_variable(c, item, ctype, storage, volatile)
     if "__constant__" in storage or "__device__" in storage:
         c.fail(item.at, "__constant__ and __device__ variables belong outside functions")
+    if "constexpr" in storage:
+        constants.refuse_running(c, item)
     if item.type.reference:
         return _reference(c, item, ctype, const)
     if "static" in storage and not const:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from simgpu.cuda_c.compile import braces, form, type_names, waiting
 from simgpu.cuda_c.compile.context import Context
-from simgpu.cuda_c.compile.conversions import condition, convert, decay, itself
+from simgpu.cuda_c.compile.conversions import condition, decay, itself
 from simgpu.cuda_c.compile.cuts import test_inside, try_out
 from simgpu.cuda_c.compile.places import by_address, place_asked, place_of
 from simgpu.cuda_c.compile.storage import use_storage
@@ -112,9 +112,9 @@ def _labels(c: Context, node: ast.Switch, subject: Expr) -> list[int | None]:
     for case in node.cases:
         number = None
         if case.value is not None:
-            number = type_names.integer_constant(c, case.value, "a case label")
-            if isinstance(subject.type, Enumeration) and subject.type.scoped:
-                convert(c, c.expression(case.value), subject.type, case.at)
+            scoped = isinstance(subject.type, Enumeration) and subject.type.scoped
+            wanted = subject.type if scoped else INT
+            number = type_names.integer_constant(c, case.value, "a case label", wanted)
         if number in values:
             what = "default" if number is None else f"case {number}"
             c.fail(case.at, f"'{what}' has already appeared in this switch")
@@ -214,6 +214,11 @@ def leave(c: Context, node: ast.Return) -> None:
             frame.returns = result.type
         elif frame.function.returns.reference:
             result = _referred(c, node.value, frame.returns)
+        elif frame.function.returns.base == "auto":
+            result = decay(c.expression(node.value))
+            if result.type != frame.returns:
+                both = f"'{spelled(frame.returns)}' further up and '{spelled(result.type)}' here"
+                c.fail(node.at, f"this function returns {both}: write its type instead of auto")
         else:
             result = braces.converted(c, node.value, frame.returns, node.value.at)
     piece.run = result.run

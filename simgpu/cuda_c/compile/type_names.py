@@ -299,7 +299,11 @@ def define_struct(c: Context, node: ast.StructDef, out: types.Struct | None = No
     plain = plain and all(_plain(c, types.element_of(field.type)) for field in layout.fields)
     end = out.size if plain else layout.end
     made = typed.Class(out, node.name, inside, methods, layout.initial, base, end, plain)
-    made.private = () if node.friends else {name for name, hidden in node.access.items() if hidden}
+    hidden = {name for name, hidden in node.access.items() if hidden}
+    if base is not None:
+        inherited = {*base.type.members(), *base.methods} if node.closed else {*base.private}
+        hidden |= inherited - node.access.keys() - {*node.opened}
+    made.private = () if node.friends else hidden
     c.file.classes[out] = made
     made.parts = any(c.constructs(field.type) for field in layout.fields)
     return out
@@ -387,7 +391,7 @@ def template_argument(
         return Number(constant(types.INT, 0, at))  # of a null pointer, which choosers take
     if not isinstance(ctype, types.Scalar) or not ctype.is_integer:
         c.unsupported(given.at, "template arguments that are neither types nor integers")
-    return Number(constant(ctype, integer_constant(c, given, "a template argument"), at))
+    return Number(constant(ctype, integer_constant(c, given, "a template argument", ctype), at))
 
 
 def give_arguments(
@@ -563,16 +567,21 @@ def array_type(
 ) -> CType:
     """An array with these dimensions, the outermost first; a missing one counts 0."""
     for dim in reversed(dims):
-        length = 0 if dim is None else integer_constant(c, dim, "the size of an array")
+        length = 0 if dim is None else integer_constant(c, dim, "the size of an array", types.INT)
         if dim is not None and not 0 < length * types.size_of(element) <= _MOST_BYTES:
             c.fail(dim.at, f"an array of {length} elements is not possible")
         element = types.ArrayType(element, length, const)
     return element
 
 
-def integer_constant(c: Context, node: ast.Expression, what: str) -> int:
-    """Compute an integer that must be known at compile time."""
+def integer_constant(
+    c: Context, node: ast.Expression, what: str, wanted: types.Scalar | None = None
+) -> int:
+    """Compute an integer that must be known at compile time, and may have to be of a type."""
     expr = constants.evaluated(c, c.expression(node), node)
+    kind = expr.type
+    if wanted and isinstance(kind, types.Scalar) and types.wants_cast(kind, wanted):
+        convert(c, expr, wanted, node.at)
     if expr.constant is None:
         hint = ""
         if isinstance(node, ast.DeclRefExpr):

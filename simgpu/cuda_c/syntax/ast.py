@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, cast, dataclass_transform
 
@@ -325,6 +325,7 @@ class StructDef(Statement):
     # Data and functions, and whether each is private or protected; nothing if it has friends.
     access: dict[str, bool] = field(default_factory=dict[str, bool])
     friends: bool = False
+    closed: bool = False  # it keeps to itself what it has of its base
     opened: list[str] = field(default_factory=list[str])  # by `using Base::name`
     template: Template | None = None
     union: bool = False
@@ -430,6 +431,15 @@ class Unit:
     functions: list[FunctionDecl] = field(default_factory=list[FunctionDecl])
     order: list[SyntaxNode] = field(default_factory=list[SyntaxNode])
     namespaces: dict[int, tuple[str, ...]] = field(default_factory=dict[int, tuple[str, ...]])
+
+
+def rename(function: FunctionDecl, names: Mapping[str, str]) -> None:
+    """Give the parameters of a function's template the names that they have elsewhere."""
+    for part in parts_of([function.params, function.body, function.initial]):
+        if isinstance(part, TypeName):
+            part.base = names.get(part.base, part.base)
+        elif isinstance(part, DeclRefExpr):
+            part.name = names.get(part.name, part.name)
 
 
 def assigning(target: Expression, value: Expression, at: Position) -> ExpressionStatement:

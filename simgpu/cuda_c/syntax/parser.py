@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from itertools import islice, pairwise
 
 from simgpu.cuda_c.syntax import ast
+from simgpu.cuda_c.syntax.ast import CONVERSION
 from simgpu.cuda_c.syntax.structs import StructParser
 from simgpu.cuda_c.text.lexer import Token
 from simgpu.cuda_c.text.preprocessor import Preprocessed, prelude
@@ -48,6 +49,19 @@ def _prelude(chooses: bool) -> _Parser:
     parser = _Parser(Source(""), Preprocessed(prelude(chooses).tokens), heads_only=False)
     parser.unit()
     return parser
+
+
+def _named(nodes: Sequence[ast.SyntaxNode], name: str) -> list[ast.StructDef]:
+    return [node for node in nodes if isinstance(node, ast.StructDef) and node.name == name]
+
+
+def _called_alike(declared: ast.FunctionDecl, given: ast.FunctionDecl) -> bool:
+    """Tell whether two have one name; conversions are told by what they make."""
+    if given.name != CONVERSION:
+        return declared.name == given.name
+    mine, theirs = given.returns, declared.returns
+    same = (mine.base, len(mine.pointers)) == (theirs.base, len(theirs.pointers))
+    return declared.name.startswith(CONVERSION) and same
 
 
 class _Parser(StructParser):
@@ -234,7 +248,7 @@ class _Parser(StructParser):
             self.result.order.append(self.declaration(storage, base, start, first))
             return
         if self.at("::") or (self.is_type_name(self.token.text) and self._is_owner()):
-            self._method(storage, wanted)
+            self._method(storage, wanted, template)
             return
         # The names of a namespace that stands in front of its own are known in it.
         within = self._namespaces_here()
@@ -305,30 +319,40 @@ class _Parser(StructParser):
             here += 1
         return self.ahead(here).is_("::")
 
-    def _method(self, storage: set[str], returns: ast.TypeName) -> None:
+    def _method(
+        self, storage: set[str], returns: ast.TypeName, template: ast.Template | None
+    ) -> None:
         """The body of a member function that was declared in its struct."""
         constructor = self.at("::")  # what was read as its type is its owner
-        if constructor:
-            owner = returns.base
-        else:
-            owner = self.advance().text
-            if self.at("<"):
-                self.template_arguments()
+        path = [returns.base, *returns.nested] if constructor else [self.advance().text]
+        if self.at("<"):
+            self.template_arguments()
         self.need("::")
+        while self.token.kind == "name" and self.ahead().is_("::"):  # of a struct in another
+            path.append(self.advance().text)
+            self.advance()
+        owner = path[-1]
         name = self.operator_name() or self.identifier("the name of a member function")
-        if constructor and name.text != owner:
+        if name.text == CONVERSION:
+            returns = self.pointers(self.specifiers()[1])
+        elif constructor and name.text != owner:
             text = (
                 f"'{name.text}' is not the constructor of '{owner}': write the type that it returns"
             )
             self.fail(text, name.at)
         with self._all_names(True):
             given = self.function(storage, returns, name, None, owner)
-        structs = [n for n in self.result.order if isinstance(n, ast.StructDef) and n.name == owner]
+        structs = _named(self.result.order, path[0])
+        if template and structs and structs[0].template:
+            ast.rename(
+                given, {a.name: b.name for a, b in zip(template, structs[0].template, strict=False)}
+            )
+        for step in path[1:]:
+            structs = _named([member for node in structs for member in node.members], step)
         count, methods = len(given.params), [m for node in structs for m in node.methods]
-        methods = [m for m in methods if m.name == given.name and len(m.params) == count]
-        for method in sorted(
-            methods, key=given.defines, reverse=True
-        ):  # else by another name of a type
+        methods = [m for m in methods if len(m.params) == count and _called_alike(m, given)]
+        # A parameter may have another name of its type.
+        for method in sorted(methods, key=given.defines, reverse=True):
             if method.body is None:
                 given.take_defaults(method)
                 method.params, method.body = given.params, given.body

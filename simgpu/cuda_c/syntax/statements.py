@@ -248,7 +248,7 @@ class StatementParser(ExpressionParser):
         self.type_names.append({})
         declared = self._condition()
         first: list[ast.Statement] = [] if declared is None else [declared]
-        if declared is not None and self.at(")"):
+        if declared is not None and not self.tokens[self.position - 1].is_(";"):
             test: ast.Expression = ast.DeclRefExpr(at=at, name=declared.items[0].name)
         else:
             test = self.expression()

@@ -177,7 +177,8 @@ class StructParser(StatementParser):
             return out
         self.accept("final")
         if self.accept(":"):
-            self.accept("public", "private", "protected")
+            access = self.accept("public", "private", "protected")
+            out.closed = out.hidden if access is None else access.text != "public"
             if self.at("virtual"):
                 self.unsupported("virtual base classes are not supported")
             out.base = self.specifiers()[1]

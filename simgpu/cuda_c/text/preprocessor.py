@@ -311,9 +311,9 @@ class _Preprocessor:
             if not todo:
                 self.source.fail(name.at, f"the call of macro '{name.text}' is never closed")
             token = todo.pop()
-            if token.is_("(", "[", "{"):
+            if token.is_("("):  # the others hold no commas together
                 depth += 1
-            elif token.is_(")", "]", "}"):
+            elif token.is_(")"):
                 depth -= 1
                 if not depth:
                     break

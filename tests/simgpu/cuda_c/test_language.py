@@ -319,6 +319,17 @@ STATEMENTS: list[tuple[str, str, Any]] = [
         ("int q = 1; if (int a = 5, b = a + q; b > a) o[i] = a * b; else o[i] = b; if (q = 4; q > 3) o[i] += q;", 34),
         ("int k = 5, s = 0; while (int q = k) { k--; if (q == 3) continue; s = s * 10 + q; if (q == 2) break; } o[i] = s;", 542),
         ("while (const float* p = x + 1) { o[i] = p[1]; break; }", 2))),
+    ("struct A { int v, w; __device__ int f() { return v; } }; class B : A { public: using A::f; using A::v; }; struct S { static __device__ constexpr int size() { return 4; } }; template <int N> __device__ constexpr int length(const int (&)[N]) { return N; }",
+     "B b; b.v = 3; S s; int q[5]; constexpr int k = s.size() + sizeof(n) + length(q); o[i] = b.f() * 10 + k;", 43),
+    # Bodies that stand behind the struct: of one in another, of a conversion, with other names in the template.
+    ("struct S { struct In { int a; __device__ int get(); }; In q; }; __device__ int S::In::get() { return a; }",
+     "S s{{4}}; o[i] = s.q.get();", 4),
+    ("""struct S { int v; __device__ operator int() const; __device__ operator float*() const; __device__ S operator+(S) const; };
+        __device__ S S::operator+(S q) const { return {v + q.v}; } __device__ S::operator float*() const { return nullptr; } __device__ S::operator int() const { return v; }""",
+     "S s{4}; int k = s + s; float* p = s; o[i] = k * 10 + (p == nullptr);", 81),
+    ("""template <class T> struct S { T a; __device__ T f(T k, T m = 1); __device__ S(T q); };
+        template <class U> __device__ U S<U>::f(U k, U m) { U r = a; return r + k + U(m); } template <class U> __device__ S<U>::S(U q) : a(q) {}""",
+     "S<int> s(5); S<float> t(1.5f); o[i] = s.f(4) * 10 + t.f(0.5f, 2);", 104),
 ]  # fmt: skip
 # Operators by how tightly they bind, the loosest first ([expr]).
 BINDING = "|| && | ^ & ==,!= <,>,<=,>= <<,>> +,- *,/,%"

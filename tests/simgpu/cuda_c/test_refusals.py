@@ -65,9 +65,11 @@ WRONG = [
     "const auto* p = o; p[0] = 1;", "auto* const p = o; p++;",
     *(f"struct S {{ const int v; float* const p; const int q[2]; }}; S s{{3, x, {{1, 2}}}}; {wrong}" for wrong in (
         "s.v = 1;", "s.p = x;", "s.q[1] = 3;", "int& r = s.v;", "int* p = &s.v;")),
-    "if (int a = 5, b = 6) o[i] = a;", "struct S { int a; } s; o[i] = s.float2::x;",
+    "constexpr int k = n;", "constexpr int k = blockDim.x / 2;", "float p = 3; constexpr int k = p * 2;", "constexpr int a[2] = {1, n};",
+    "auto a = 1, b = 2.0;", "auto f = [](float a) { if (a < 0) return 0; return a; }; x[i] = f(x[i]);", "switch (int q = n; ) { case 1: o[i] = q; }",
+    "struct S { const int v; int w; }; S s{1, 2}, t{3, 4}; s = t;", "if (int a = 5, b = 6) o[i] = a;", "struct S { int a; } s; o[i] = s.float2::x;",
     *(f"enum E {{ A, B }}; enum G {{ C }}; enum class F {{ A, B }}; F f = F::A; E e = B; {wrong}" for wrong in (
-        "e = 1;", "e = C;", "e++;", "e += A;", "f = 1;", "o[i] = f;", "o[i] = f + 1;", "o[i] = -f;", "o[i] = x[f];", "o[i] = f == 0;", "if (f) o[i] = 1;",
+        "e = 1;", "e = C;", "e++;", "e += A;", "int q[F::B];", "f = 1;", "o[i] = f;", "o[i] = f + 1;", "o[i] = -f;", "o[i] = x[f];", "o[i] = f == 0;", "if (f) o[i] = 1;",
         "o[i] = !f;", "int& r = e;", "int* p = &e;", "switch (f) { case 0: o[i] = 1; }", "auto g = [](E v) { return v; }; g(1);")),
 ]  # fmt: skip
 
@@ -150,6 +152,11 @@ FILES_WRONG = [
         ("template <class T> constexpr int two = 2\n", ""), ("template <class T> using Same = T\n", ""), ("namespace a { __device__ int f() { return 1; }\n", ""),
         ("__device__ union { int a; float b; };\n", "a = 1;"),
     ]),
+    *(f"struct A {{ int v; __device__ int f() {{ return v; }} private: int w; }}; class B : A {{}}; class C : public A {{}};\n{HEAD}B b; C c; {use} }}"
+      for use in ("b.v = 1;", "o[i] = b.f();", "c.w = 1;")),
+    *(f"#define M(a) a\n{HEAD}o[i] = M({given}); }}" for given in ("x[1, 2]", "int2{1, 2}.x")),
+    *(f"enum E {{ A, B }}; enum class F {{ A, B }}; template <{kind}> __device__ int f() {{ return 1; }}\n{HEAD}o[i] = f<{given}>(); }}"
+      for kind, given in (("E V", "1"), ("F V", "1"), ("int V", "F::B"))),
 ]  # fmt: skip
 
 # docs/cuda_c.md has more, and its test runs them.

@@ -55,7 +55,7 @@ to do about it.
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from math import inf
 from operator import index
 from traceback import extract_tb
@@ -246,6 +246,14 @@ def demand(given: object, kinds: type | tuple[type, ...], takes: str) -> None:
     """`UsageError` unless it is of one of these classes, where `takes` says who takes what."""
     if not isinstance(given, kinds):
         raise UsageError(f"{takes}, and got {given!r:.99}")
+
+
+def listed(what: str, given: Any, kinds: type | tuple[type, ...]) -> list[Any]:
+    """The entries of a list; one text is none, though it has letters for entries."""
+    demand(given, () if isinstance(given, str | bytes) else Iterable, f"{what} are in a list")
+    for entry in (entries := [*given]):
+        demand(entry, kinds, f"{what} are in a list")
+    return entries
 
 
 if not TYPE_CHECKING:  # a checker knows by itself which names are defined here

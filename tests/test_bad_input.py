@@ -26,7 +26,7 @@ from asyncgpu_tutor.errors import (
     UsageError,
 )
 from asyncgpu_tutor.kernels import RELU
-from asyncgpu_tutor.language import Conversations
+from asyncgpu_tutor.language import Conversations, chances, slots
 from asyncgpu_tutor.run.current import resolve
 from tests.laws.kernels import SCALE, kernel
 from tests.laws.test_waiting import awaited
@@ -47,6 +47,11 @@ async def put(data: Any) -> None:
     async with agt.cluster("sim", 1) as gpus:
         gpus[0].lose("it went")
         await gpus[0].put(data)
+
+
+async def run_on_the_host(op: Any) -> None:
+    async with agt.hostcalls() as host:
+        await host.run(op)
 
 
 def in_a_context(call: Callable[[Any], object]) -> object:
@@ -288,6 +293,17 @@ OTHERS: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: asyncio.run(put("a")), ArrayDTypeError, "put makes arrays of bool.*and got <U1"),
     (lambda: agt.Trace().between("a", 2), UsageError, "earlier one first, and got 'a' and 2"),
     (lambda: agt.Trace.load_recording(["a"]), UsageError, r"there is no recording \['a'\]"),
+    (lambda: agt.value((1, 2)).unzip("2"), UsageError, "number of entries is an integer, 0 or more"),
+    (lambda: agt.value((1, 2)).unzip(-1), UsageError, "number of entries is .*got -1"),
+    (lambda: agt.DeviceClock(3), UsageError, "3 is not a device"),
+    (lambda: scale_with.constants[["c"]], UsageError, r"no __constant__ or __device__ variable \['c'\]"),
+    (lambda: agt.Kernel(SCALE.source, include="abc"), UsageError, "folders .* in a list, and got 'abc'"),
+    (lambda: asyncio.run(run_on_the_host(3)), UsageError, "run takes an operation, and got 3"),
+    (lambda: Conversations(MODEL).say(3), UsageError, "a prompt is a text, or tokens, and got 3"),
+    (lambda: slots(None, 2), UsageError, "slots are of a LanguageModel, and got None"),
+    (lambda: chances(MODEL, "7"), UsageError, "the seed is an integer, and got '7'"),
+    (lambda: slots(MODEL, 2).sync().admit(None), ArrayShapeError, r"have shape \(2, 15\), and got \(\)"),
+    (lambda: agt.Trace().plot(lanes="streams"), UsageError, "lanes are in a list, and got 'streams'"),
     # No fallback.
     (lambda: agt.use("cuda:99"),
      agt.errors.DeviceUnavailableError, r"cuda:99 is .*doctor .*--device sim on the comm"),

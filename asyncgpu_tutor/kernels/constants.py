@@ -86,7 +86,7 @@ class Constants:
         return device, device.variable(self._load(device), name, nbytes)
 
     def _find(self, name: str) -> Global:
-        if name not in self._variables:
+        if name not in [*self._variables]:
             raise UsageError(
                 f"{self._kernel}() has no __constant__ or __device__ variable {name!r} that can be set: "
                 f"it has {', '.join(self._variables) or 'none'}"

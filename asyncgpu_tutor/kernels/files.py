@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 
 from asyncgpu_tutor.devices.cuda_source import device_code, with_headers
-from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.errors import UsageError, listed
 
 SHIPPED = Path(__file__).parent / "headers"
 
@@ -18,7 +18,8 @@ def include_headers(
     source: str | PathLike[str], include: Sequence[str | PathLike[str]] = ()
 ) -> str:
     """A source, or the text of a file, with the text of its headers, and of those of this package."""
-    return with_headers(source, (*include, SHIPPED))
+    folders = listed("folders to include", include, (str, PathLike))
+    return with_headers(source, (*folders, SHIPPED))
 
 
 def only_kernel(source: str) -> str:

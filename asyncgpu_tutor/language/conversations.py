@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle
 from typing import Any
@@ -229,8 +229,9 @@ class Conversations:
         """
         if isinstance(prompt, str):
             prompt = [END, *self.model.encode(prompt)]
+        demand(prompt, Iterable, "a prompt is a text, or tokens")
         tokens = [whole("a token", token) for token in prompt]
-        room = self.model.context - len(prompt)
+        room = self.model.context - len(tokens)
         if room < 1:
             raise UsageError(
                 f"a prompt of {len(tokens)} tokens leaves no room for an answer: a text of this model has at "

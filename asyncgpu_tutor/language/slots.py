@@ -26,7 +26,7 @@ import numpy.typing as npt
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.data import LanguageModel
 from asyncgpu_tutor.data.language import WEIGHT_NAMES
-from asyncgpu_tutor.errors import ArrayShapeError, UsageError, whole
+from asyncgpu_tutor.errors import ArrayShapeError, UsageError, demand, whole
 
 _SOURCES = [Path(__file__).with_name(name) for name in ("kernels.cu", "talk.cu")]
 _SET, _SET_GELU, _ADD = range(3)  # as in kernels.cu
@@ -44,6 +44,7 @@ def slots(model: LanguageModel, count: int) -> agt.DeviceOp[Slots]:
     UsageError
         If `count` is not a positive integer.
     """
+    demand(model, LanguageModel, "slots are of a LanguageModel")
     count = whole("the number of slots", count, 1)
     size, places = model.size, (count, model.context)
     keys, words = (model.layers, count, model.context * size), len(model.vocabulary)
@@ -202,7 +203,7 @@ class Slots:
             the heat or the seed is no such number.
         """
         last = self.model.context - 1 if last is None else whole("the last place", last)
-        self._check(slot)
+        self._check(slot, newcomers)
         check_text(self.model, prompt, last, 0 if heat is None else heat)
         bits = _AS_IT_IS if heat is None else np.float32(heat).view(np.int32)
         bits_of_seed = np.uint32(whole("the seed", seed) & 0xFFFFFFFF).view(np.int32)
@@ -211,23 +212,23 @@ class Slots:
 
     def leave(self, newcomers: npt.NDArray[np.int32], slot: int) -> None:
         """Write into such an array that whoever sits in a slot has to go before the text is over."""
-        self._check(slot)
+        self._check(slot, newcomers)
         newcomers[slot, :_BEFORE_PROMPT] = 1, 0, 0, 0, _AS_IT_IS
 
-    def _check(self, slot: int) -> None:
-        if not 0 <= whole("a slot", slot) < self.count:
-            raise UsageError(f"there are slots 0 to {self.count - 1}, and got {slot}")
+    def _check(self, slot: int, newcomers: npt.NDArray[np.int32]) -> None:
+        whole("a slot", slot, 0, self.count - 1)
+        wanted = self.count, _BEFORE_PROMPT + self.model.context
+        if np.shape(newcomers) != wanted:
+            raise ArrayShapeError(
+                f"the newcomers of these slots have shape {wanted}, and got {np.shape(newcomers)}"
+            )
 
     def admit(self, newcomers: npt.NDArray[np.int32]) -> agt.DeviceOp[Any]:
         """Let the newcomers take their seats: a copy and a launch, at the head of a step.
 
         Their array must stay as it is until they are done.
         """
-        wanted = self.count, _BEFORE_PROMPT + self.model.context
-        if newcomers.shape != wanted:
-            raise ArrayShapeError(
-                f"the newcomers of these slots have shape {wanted}, and got {newcomers.shape}"
-            )
+        self._check(0, newcomers)
         given = "news", "prompt", "last", "heat", "chance", "text", "token", "length", "going"
         copy = agt.memcpy(self.arrays["news"].borrow(), newcomers)
         return agt.zip(copy, self._launch("admit", *given, grid=self.count, block=128))
@@ -236,6 +237,7 @@ class Slots:
 def check_text(model: LanguageModel, prompt: Sequence[int], last: int, heat: float) -> None:
     """`UsageError` if a model can't say such a text: see `Slots.seat`."""
     most = model.context - 1
+    demand(prompt, (Sequence, np.ndarray), "a prompt is a sequence of tokens")
     if not 1 <= len(prompt) <= last <= most:
         raise UsageError(
             f"a text has at least one token of a prompt, at most {most + 1} in all, and ends at a place "
@@ -250,9 +252,8 @@ def check_text(model: LanguageModel, prompt: Sequence[int], last: int, heat: flo
 def chances(model: LanguageModel, seed: int) -> npt.NDArray[np.float32]:
     """The numbers that decide what a conversation of this seed says: one for each place, from 0 to 1."""
     with np.errstate(over="ignore"):
-        r = np.arange(model.context, dtype=np.uint32) + np.uint32(seed & 0xFFFFFFFF) * np.uint32(
-            model.context
-        )
+        first = np.uint32(whole("the seed", seed) & 0xFFFFFFFF) * np.uint32(model.context)
+        r = np.arange(model.context, dtype=np.uint32) + first
         r = r * np.uint32(747796405) + np.uint32(2891336453)
         r = ((r >> ((r >> 28) + 4)) ^ r) * np.uint32(277803737)
     return (((r >> 22) ^ r) >> 8).astype(np.float32) * np.float32(2.0**-24)

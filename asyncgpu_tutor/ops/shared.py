@@ -10,7 +10,13 @@ from typing import Any, TypeVar, cast
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
 from asyncgpu_tutor.arrays.host import in_containers
 from asyncgpu_tutor.devices.protocol import once_lock
-from asyncgpu_tutor.errors import CaptureError, DeviceMismatchError, UsageError, UseAfterMoveError
+from asyncgpu_tutor.errors import (
+    CaptureError,
+    DeviceMismatchError,
+    UsageError,
+    UseAfterMoveError,
+    whole,
+)
 from asyncgpu_tutor.ops.operation import DeviceOp, evaluate
 from asyncgpu_tutor.run.capture import CaptureStream
 from asyncgpu_tutor.run.context import ExecutionContext
@@ -216,6 +222,7 @@ def entry(op: DeviceOp[Any], index: int, frame: FrameType) -> DeviceOp[Any]:
 
 def unzip(op: DeviceOp[Any], count: int | None, frame: FrameType) -> tuple[DeviceOp[Any], ...]:
     """One operation for each entry of a tuple-valued one, which runs at most once."""
+    count = None if count is None else whole("the number of entries", count, 0)
     known = op._arity()
     if known is not None and count is not None and known != count:
         raise UsageError(f"{op.label!r} yields {known} entries, and {count} were asked for")

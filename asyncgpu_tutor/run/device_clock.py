@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.errors import UsageError
-from asyncgpu_tutor.run.current import current_device
+from asyncgpu_tutor.run.current import current_device, resolve
 
 if TYPE_CHECKING:
     from trio.abc import Clock
@@ -23,7 +23,7 @@ class DeviceClock(Clock):
 
     Parameters
     ----------
-    device : Device, optional
+    device : Device or str, optional
         A simulated one; by default the current device.
 
     Raises
@@ -32,8 +32,8 @@ class DeviceClock(Clock):
         If it is a GPU.
     """
 
-    def __init__(self, device: Device | None = None) -> None:
-        found: Any = current_device() if device is None else device
+    def __init__(self, device: Device | str | None = None) -> None:
+        found: Any = current_device() if device is None else resolve(device)
         if not found.simulated:
             raise UsageError(
                 f"{found.name} is a GPU, and its time is the real one: leave `clock` out, or choose a "

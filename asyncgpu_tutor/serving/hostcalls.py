@@ -150,6 +150,7 @@ class Hostcalls:
         DeviceError
             If the operation fails.
         """
+        demand(op, Awaitable, "run takes an operation")
         future = op.into_future() if isinstance(op, DeviceOp) else op
         if isinstance(future, DeviceFuture):
             self._running.add(future)

@@ -12,7 +12,7 @@ listed and that cannot be opened.
 """
 
 import os
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from errno import EACCES, EBADF, EBUSY, EINVAL, EMFILE
 from io import FileIO
@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asyncgpu_tutor.devices.protocol import Device
-from asyncgpu_tutor.errors import CallRefusedError, UsageError, demand, whole
+from asyncgpu_tutor.errors import CallRefusedError, UsageError, demand, listed, whole
 from asyncgpu_tutor.serving.connections import Connection
 
 K = TypeVar("K")
@@ -61,11 +61,13 @@ class Files:
         folder: str | os.PathLike[str] | None = None,
         addresses: Sequence[str] = (),
     ) -> None:
-        self._paths = [Path(path) for path in _listed("files", paths, str, os.PathLike)]
+        self._paths = [
+            Path(path) for path in listed("files of hostcalls", paths, (str, os.PathLike))
+        ]
         if folder is not None:
             demand(folder, (str, os.PathLike), "the folder of hostcalls is a path")
         self._folder = None if folder is None else Path(folder).resolve()
-        self._addresses = frozenset(_listed("addresses", addresses, str))
+        self._addresses = frozenset(listed("addresses of hostcalls", addresses, str))
         self._open: dict[tuple[int, bool], FileIO] = {}
         self._named: dict[int, FileIO | Connection] = {}
         self._next = len(self._paths)
@@ -171,16 +173,6 @@ class Files:
                 self._open[key] = path.open(mode, buffering=0)
             file = self._open[key]
         return file
-
-
-def _listed(what: str, given: Any, *kinds: type) -> list[Any]:
-    """The entries of a list; one text is none, though it has letters for entries."""
-    takes = f"{what} of hostcalls are in a list"
-    demand(given, () if isinstance(given, str | bytes) else Iterable, takes)
-    entries = [*given]
-    for entry in entries:
-        demand(entry, kinds, takes)
-    return entries
 
 
 @contextmanager

@@ -136,7 +136,7 @@ def test_who_is_in_no_seat_can_leave_it(sim: Device, model: LanguageModel) -> No
     made.leave(newcomers, 1)
     made.admit(newcomers).sync()
     assert read(made, "going")[0] == 1
-    with pytest.raises(UsageError, match="slots 0 to 1"):
+    with pytest.raises(UsageError, match="a slot is an integer from 0 to 1"):
         made.leave(newcomers, 2)
 
 

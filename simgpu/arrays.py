@@ -141,6 +141,8 @@ class RawKernel:
         if not isinstance(args, tuple | list):
             got = type(args).__name__
             raise UsageError(f"a kernel's arguments are a tuple, as (x,) for one, and got {got}")
+        if stream is not None and not isinstance(stream, Stream):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DeviceMismatchError(f"{stream!r} is not a stream of a simulated device")
         owner = stream or next((arg for arg in args if isinstance(arg, Array)), None)
         device = owner.device if owner is not None else device_in_use()
         for arg in args:

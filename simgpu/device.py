@@ -12,7 +12,15 @@ from numpy.typing import DTypeLike
 
 from simgpu import pieces
 from simgpu.adversary import Adversary
-from simgpu.common import Caller, HostBytes, Kind, LaunchDim, PreparedCall, Recorder
+from simgpu.common import (
+    Caller,
+    HostBytes,
+    Kind,
+    LaunchDim,
+    PreparedCall,
+    Recorder,
+    as_lengths,
+)
 from simgpu.cuda_c import GlobalMemory, InterpreterLimits, Program, compile_source
 from simgpu.errors import (
     DeviceError,
@@ -224,6 +232,7 @@ class Device:
     @exclusive
     def malloc(self, nbytes: int, name: str, stream: object) -> Memory:
         """Allocate."""
+        (nbytes,) = as_lengths(nbytes, "memory")
         self.call(f"malloc {name}", self.spec.call_malloc_us)
         return self.heap.take(nbytes, name, self.memory_of)
 

@@ -17,7 +17,7 @@ from numpy.typing import DTypeLike
 
 from simgpu.common import BytePlaces, HostBytes, Pinned, as_lengths
 from simgpu.engine import Engine
-from simgpu.errors import DeviceError, HostBufferError, UsageError
+from simgpu.errors import ArrayDTypeError, DeviceError, HostBufferError, UsageError
 from simgpu.interrupts import held_back, hold
 from simgpu.links import Wiring
 from simgpu.order import BufferAccess, Clock, HostHistory
@@ -125,6 +125,8 @@ class Machine:
     @exclusive
     def spend(self, us: float) -> tuple[float, float]:
         """The host is busy for `us` microseconds; start and end."""
+        if not 0 <= us < math.inf:
+            raise UsageError(f"the host can't be busy for {us} us: a time is a number, not below 0")
         self.calls += 1
         start, self.host = self.host, self.host + us
         self.engine.run_until(self.host)
@@ -152,6 +154,8 @@ class Machine:
     def pinned(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> HostBytes:
         """A host array that counts as page-locked."""
         lengths, dtype = as_lengths(shape, "a pinned array"), np.dtype(dtype)
+        if dtype.hasobject:
+            raise ArrayDTypeError(f"an array of {dtype} holds Python's objects, which no GPU has")
         nbytes = math.prod(lengths) * dtype.itemsize
         # A multiple of 16 bytes, for `GlobalMemory` to lie on.
         room: HostBytes = np.empty(max(-(-nbytes // 16), 1) * 16, np.uint8)

@@ -86,9 +86,14 @@ def _copying(
 def memset(spec: DeviceSpec, memory: object, value: int, nbytes: int) -> EnginePiece:
     """Set the first `nbytes` bytes to the low byte of `value`, as cudaMemset does."""
     target = _with_room(memory, nbytes)
+    if not isinstance(value, int | np.integer):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UsageError(
+            f"memory is set to a whole number, whose low byte counts, and not to {value!r}"
+        )
+    low = int(value) & 0xFF
 
     def fill() -> None:
-        target.cells.data[:nbytes] = value & 0xFF
+        target.cells.data[:nbytes] = low
         _written(target, nbytes)
 
     return _copying(spec, "memset", spec.call_memset_us, nbytes, ([target], []), fill)
@@ -248,7 +253,8 @@ def as_memory(memory: object) -> Memory:
 def _with_room(memory: object, nbytes: int) -> Memory:
     """As `as_memory`, of which so many bytes are copied or set."""
     found = as_memory(memory)
-    if not 0 <= nbytes <= found.nbytes:
+    whole = isinstance(nbytes, int | np.integer)  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not whole or not 0 <= nbytes <= found.nbytes:
         text = f"{nbytes:,} bytes cannot be copied or set in {found.name!r}, which has {found.nbytes:,}"
         raise UsageError(text)
     return found

@@ -19,8 +19,8 @@ from tests.tools import PACKAGES, ROOT
 WHOLE = {
     "asyncgpu_tutor": 23_970,
     "asyncgpu_course": 11_900,
-    "simgpu": 28_752,
-    "tests": 38_899,
+    "simgpu": 28_773,
+    "tests": 38_903,
     "course": 48_000,
     "tools": 7_900,
     "benchmarks": 9_050,

@@ -431,6 +431,7 @@ def test_a_copy_that_cannot_be_made_is_refused_by_the_call_and_the_stream_goes_o
     x, y = (simgpu.asarray(np.arange(4, dtype=np.float32), gpu).memory for _ in "xy")
     other = simgpu.Device(1, machine=gpu.machine)
     far, stream = simgpu.Array.zeros(3, np.float32, other).memory, gpu.default_stream
+    saxpy = simgpu.RawKernel(SAXPY, "saxpy")
     host, fixed = np.zeros(8, np.float32), np.zeros(4, np.float32)
     fixed.flags.writeable = False
     asks: list[tuple[Callable[[], object], str]] = [
@@ -444,6 +445,13 @@ def test_a_copy_that_cannot_be_made_is_refused_by_the_call_and_the_stream_goes_o
         (lambda: gpu.copy_from_host_async(x, host[::2], stream), "not: np.ascontiguousarray"),
         (lambda: gpu.copy_to_host_async(fixed, x, stream), "read-only"),
         (lambda: gpu.copy_from_host_async(x, np.array([None]), stream), "Python's objects"),
+        (lambda: gpu.pinned(4, object), "Python's objects"),
+        (partial(gpu.memset_async, x, cast("Any", 1.5), 8, stream), "a whole number.* not to 1.5"),
+        (partial(gpu.memset_async, x, 1, cast("Any", 8.0), stream), "8.0 bytes cannot be .*set"),
+        (partial(gpu.malloc, cast("Any", 8.0), "z", stream), "memory of 8.0 is not possible"),
+        (partial(gpu.work, -1.0, "w"), "can't be busy for -1.0 us"),
+        (partial(gpu.spend, float("nan")), "can't be busy for nan us"),
+        (partial(saxpy, 1, 1, (), stream=cast("Any", "first")), "'first' is not a stream"),
     ]  # fmt: skip
     for ask, why in asks:
         with pytest.raises(errors.UsageError, match=why):

@@ -154,8 +154,8 @@ def _work(event: ChromeEvent, start: int, end: int) -> ActivityRow | None:
     if kind is None:
         return None
     args, name = _object(event.get("args")), _name(event)
-    sizes = ((key, args.get(key)) for key in ("grid", "block"))
-    detail: dict[str, object] = {key: size for key, size in sizes if _three(size)}
+    sizes = ((key, _three(args.get(key))) for key in ("grid", "block"))
+    detail: dict[str, object] = {key: size for key, size in sizes if size}
     if kind == "kernel":
         name, full = kernel_name(name)
         detail |= full
@@ -164,8 +164,8 @@ def _work(event: ChromeEvent, start: int, end: int) -> ActivityRow | None:
             kind = direction if words in name else kind
         if "Pageable" in name:
             detail["pageable"] = True
-    size = args.get("bytes")
-    if isinstance(size, int) and 0 <= size < MOST_WHOLE:
+    size = _whole(args.get("bytes"))
+    if size is not None and 0 <= size < MOST_WHOLE:
         detail["bytes"] = size
     given = (args.get("device", event.get("pid")), args.get("stream", event.get("tid")))
     device, stream, call = (_number_in(number) for number in (*given, args.get("correlation")))
@@ -195,9 +195,17 @@ def _category(event: ChromeEvent) -> str:
     return str(event.get("cat", "")).lower()
 
 
-def _three(value: object) -> bool:
-    parts = cast(list[Any], value) if isinstance(value, list) else [None]
-    return all(isinstance(part, int) and abs(part) < MOST_WHOLE for part in parts)
+def _whole(value: object) -> int | None:
+    """A whole number; some programs write each as a fraction, 7 as 7.0."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, int) else None
+
+
+def _three(value: object) -> list[int]:
+    parts = [_whole(part) for part in cast(list[Any], value)] if isinstance(value, list) else []
+    known = [part for part in parts if part is not None and abs(part) < MOST_WHOLE]
+    return known if len(known) == len(parts) else []
 
 
 def _object(value: object) -> ChromeEvent:
@@ -213,7 +221,7 @@ def _name(event: ChromeEvent) -> str:
 def _number_in(value: object) -> int:
     """A small whole number, whatever the file has in its place."""
     try:
-        number = int(str(value))
+        number = int(str(value if (whole := _whole(value)) is None else whole))
     except ValueError:
         return 0
     return number if 0 <= number < MOST_WHOLE else 0

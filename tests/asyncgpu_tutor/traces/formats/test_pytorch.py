@@ -122,6 +122,14 @@ def test_arguments_of_an_event_may_be_called_as_fields_of_one_are(tmp_path: Path
     assert (span.device, span.detail["cuda_stream"]) == ("cuda:1", 13)
 
 
+def test_whole_numbers_may_be_written_as_fractions(tmp_path: Path) -> None:
+    """As another program may write them that has filtered the file."""
+    exact = load(tmp_path, {"traceEvents": step()}).spans
+    text = json.dumps({"traceEvents": step()})
+    loose = json.loads(text, parse_int=float)
+    assert load(tmp_path, loose).spans == exact
+
+
 def test_numbers_that_nothing_can_have_and_halves_of_letters_are_left_out(tmp_path: Path) -> None:
     huge = 10**400
     odd = event("kernel", "k\ud800", 1, 2, 7, grid=[huge, 1, 1], block=[1, 1, 1], bytes=huge)

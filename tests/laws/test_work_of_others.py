@@ -206,6 +206,7 @@ def test_memory_that_torch_read_on_its_stream_is_not_given_out_before_it_has(tor
 @pytest.mark.gpu
 def test_a_tensor_lives_until_we_have_read_it(torch: Any) -> None:
     ours, n = agt.create_stream(), 1_000_003
+    torch.full((n,), 0.0, device="cuda")  # loading a kernel would wait for those that run
     busy(torch, torch.cuda.ExternalStream(ours.__cuda_stream__()[1]), 1000.0)
     x = torch.full((n,), 5.0, device="cuda")
     torch.cuda.current_stream().synchronize()

@@ -14,7 +14,7 @@ from simgpu.launches import KernelLaunch
 from simgpu.machine import exclusive
 from simgpu.order import BufferAccess, Clock
 from simgpu.pieces import EnginePiece
-from simgpu.stream import Stream
+from simgpu.stream import Event, Stream
 
 if TYPE_CHECKING:
     from simgpu.device import Device
@@ -56,6 +56,7 @@ class Graph:
         self.name = name
         self.device = device = replay.device
         self.lock = device.lock
+        self._last: Event | None = None  # behind its latest launch
         nodes = count()  # the graph and the number of the node are in the span of each piece
         self._steps: list[Step] = []
         for at, what in replay.steps:
@@ -69,7 +70,10 @@ class Graph:
 
     @exclusive
     def launch(self, stream: object) -> None:
-        """Enqueue all of them, behind what `stream` holds."""
+        """Enqueue all of them, behind what `stream` holds, and behind the launch before.
+
+        (CUDA Runtime API, "cudaGraphLaunch": a graph runs once at a time.)
+        """
         device, root, spec = self.device, self.device.own(stream), self.device.spec
         streams, rest = [root, *self._branches], self._further * spec.graph_branch_us
         device.machine.make_room()
@@ -83,7 +87,10 @@ class Graph:
             handed_over.add(branch)
             branch.device.enqueue(piece, branch, (call, next(accesses)))
 
+        if self._last is not None and not root.clock.follows(self._last.before):
+            root.follow(self._last)
         _walk(self._steps, streams, (work, Stream.mark, Stream.follow))
+        self._last = root.mark()
 
     def _note(self, streams: Sequence[Stream]) -> list[BufferAccess]:
         """Note what all pieces touch, as they will be ordered; nothing if one of them is refused."""
@@ -95,6 +102,8 @@ class Graph:
             accesses.append(access)
 
         record: Callable[[Stream], Clock] = lambda on: clocks[on].copy()  # noqa: E731
+        if self._last is not None:
+            clocks[streams[0]].merge(self._last.before)
         with pieces.Noted(self.device.machine.host_history) as noted:
             _walk(self._steps, streams, (work, record, lambda on, event: clocks[on].merge(event)))
         return accesses

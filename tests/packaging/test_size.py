@@ -19,8 +19,8 @@ from tests.tools import PACKAGES, ROOT
 WHOLE = {
     "asyncgpu_tutor": 23_978,
     "asyncgpu_course": 11_900,
-    "simgpu": 28_773,
-    "tests": 38_915,
+    "simgpu": 28_779,
+    "tests": 38_930,
     "course": 48_000,
     "tools": 7_900,
     "benchmarks": 9_050,

@@ -121,6 +121,20 @@ def test_what_is_refused_leaves_nothing_behind(at_once: bool) -> None:
     assert (z.get(two)[0], y.get(two)[0]) == ((4, 3) if at_once else (2, 3))
 
 
+def test_a_graph_runs_once_at_a_time() -> None:
+    gpu = simgpu.Device()
+    add = simgpu.RawKernel('extern "C" __global__ void add(int* x) { x[0] = 2 * x[0] + 1; }', "add")
+    x, streams = simgpu.Array.zeros(1, np.int32, gpu), [gpu.create_stream() for _ in range(3)]
+    gpu.synchronize()
+    whole = graph(gpu, ("launch", add.function(gpu), (1, 1, 1), (1, 1, 1), [x.memory], 0))
+    for stream in streams:
+        whole.launch(stream)
+    assert x.get(streams[-1])[0] == 7
+    whole.launch(streams[0])
+    with pytest.raises(errors.StreamRaceError):  # what is no launch of it waits for none
+        add(1, 1, (x,), stream=streams[1])
+
+
 SCATTER = """
 extern "C" __global__ void scatter(const int* at, int* y) { y[at[0] * 32 + threadIdx.x] = 1; }
 extern "C" __global__ void upper(int* y) { y[32 + threadIdx.x] = 2; }"""

@@ -10,13 +10,14 @@ from dataclasses import replace
 from simgpu.cuda_c.compile import braces, calls, conversions, places, rooms, storage
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.form import Declare
-from simgpu.cuda_c.compile.overloads import Invocation, conversion, resolve_overload
+from simgpu.cuda_c.compile.overloads import Functions, Invocation, conversion, resolve_overload
 from simgpu.cuda_c.compile.type_names import StructLayout, param_type
 from simgpu.cuda_c.compile.typed import THIS, Alias, Class, Expr, Scope
 from simgpu.cuda_c.compile.variables import Origin, Variable
+from simgpu.cuda_c.lockstep.values import COMPARISONS
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.text.source import Position
-from simgpu.cuda_c.types import INT, ArrayType, CType, Enumeration, Struct, spelled
+from simgpu.cuda_c.types import INT, ArrayType, CType, Enumeration, Scalar, Struct, spelled
 
 
 def overloaded(c: Context, name: str, operands: list[Expr], at: Position) -> Expr | None:
@@ -27,6 +28,7 @@ def overloaded(c: Context, name: str, operands: list[Expr], at: Position) -> Exp
     if owner is not None:
         this = places.as_base(c, operands[0], owner.type)
         call = Invocation(node, operands[1:], owner, this)
+        _refuse_ambiguous(c, call, owner.methods[name], operands[0])
         found = calls.call_best(c, call, owner.methods[name])
         if found is not None:
             return found
@@ -37,7 +39,30 @@ def overloaded(c: Context, name: str, operands: list[Expr], at: Position) -> Exp
         plain = [function for function in functions if function.template is None]
         with c.seen_from(c.file.scope):
             functions = [f for f in plain if any(param_type(c, p) in kinds for p in f.params)]
-    return calls.call_best(c, Invocation(node, operands), functions) if functions else None
+    if not functions:
+        return None
+    for k, operand in enumerate(operands):
+        _refuse_ambiguous(c, Invocation(node, operands), functions, operand, 1 - k)
+    return calls.call_best(c, Invocation(node, operands), functions)
+
+
+def _refuse_ambiguous(
+    c: Context, call: Invocation, functions: Functions, operand: Expr, other: int = 0
+) -> None:
+    """Refuse an operator that converts a number to a struct, where the struct becomes a number as well."""
+    op, kinds = call.node.name.removeprefix("operator"), [a.type for a in call.arguments]
+    changes = op == "[]" or (op.endswith("=") and op not in COMPARISONS)
+    number = kinds[other] if 0 <= other < len(kinds) else None
+    if changes or not isinstance(number, Scalar) or conversion(c, operand.type, None) is None:
+        return
+    best = resolve_overload(c, call, functions)
+    if best is None:
+        return
+    with c.seen_from(best[1]):
+        into = c.class_of(param_type(c, best[0].params[other]))
+    if into is not None and not any(made.explicit for made in into.constructors):
+        both = f"'{spelled(operand.type)}' and '{spelled(number)}'"
+        c.fail(call.node.at, f"operator '{op}' between {both} is ambiguous: convert one of the two")
 
 
 def become(c: Context, expr: Expr, target: CType | None, at: Position) -> Expr | None:

@@ -155,7 +155,7 @@ def common_type(c: Context, a: Expr, b: Expr, at: Position) -> CType:
     for side, other in ((a, b), (b, a)):
         if isinstance(side.type, Pointer | types.FunctionPointer) and other.constant == 0:
             return side.type
-    if isinstance(a.type, Scalar) and isinstance(b.type, Scalar):
+    if isinstance(a.type, Scalar) and isinstance(b.type, Scalar) and HALF not in (a.type, b.type):
         return types.usual_type(a.type, b.type)
     if isinstance(a.type, Pointer) and isinstance(b.type, Pointer):
         const, volatile = a.type.const or b.type.const, a.type.volatile or b.type.volatile

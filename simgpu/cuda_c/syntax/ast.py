@@ -381,6 +381,7 @@ class FunctionDecl(SyntaxNode):
     specialises: list[TemplateArgument] | None = None
     static: bool = False
     constexpr: bool = False
+    explicit: bool = False
     const: bool = False
     defaulted: bool = False  # = default
     # The values that a constructor gives to members before its body.

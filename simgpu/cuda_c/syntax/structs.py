@@ -32,6 +32,7 @@ class StructParser(StatementParser):
             at=name.at, name=name.text, returns=returns, params=params, body=None,
             kernel="__global__" in storage, template=template, specialises=specialises,
             static="static" in storage, constexpr="constexpr" in storage,
+            explicit="explicit" in storage,
         )  # fmt: skip
         given = [*returns.layout, *self.attributes()]
         out.bounds = next((one for one in given if one.name == "launch_bounds"), None)

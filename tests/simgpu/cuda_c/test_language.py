@@ -330,6 +330,11 @@ STATEMENTS: list[tuple[str, str, Any]] = [
     ("""template <class T> struct S { T a; __device__ T f(T k, T m = 1); __device__ S(T q); };
         template <class U> __device__ U S<U>::f(U k, U m) { U r = a; return r + k + U(m); } template <class U> __device__ S<U>::S(U q) : a(q) {}""",
      "S<int> s(5); S<float> t(1.5f); o[i] = s.f(4) * 10 + t.f(0.5f, 2);", 104),
+    # A number and a struct that is one, too: what fits without a conversion is meant.
+    (BF16, "__nv_bfloat16 a = 3, b = 5LL; a += 1; a *= 2.0f; b++; float old = a--; x[i] = old * 100 + (float)(--a * b);", 800 + 6 * 6),
+    ("""struct H { float v; __device__ H(float a) : v(a) {} __device__ operator float() const { return v; } __device__ H operator+(H q) const { return H(v + q.v); }
+        __device__ H operator+(float q) const { return H(v + q + 10); } __device__ H& operator+=(H q) { v += q.v; return *this; } };""",
+     "H h(1); h += 2; x[i] = h + 1.0f + 2 * h + (h + h);", 14 + 6 + 10 + 6),
 ]  # fmt: skip
 # Operators by how tightly they bind, the loosest first ([expr]).
 BINDING = "|| && | ^ & ==,!= <,>,<=,>= <<,>> +,- *,/,%"

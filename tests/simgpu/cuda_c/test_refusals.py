@@ -157,6 +157,10 @@ FILES_WRONG = [
     *(f"#define M(a) a\n{HEAD}o[i] = M({given}); }}" for given in ("x[1, 2]", "int2{1, 2}.x")),
     *(f"enum E {{ A, B }}; enum class F {{ A, B }}; template <{kind}> __device__ int f() {{ return 1; }}\n{HEAD}o[i] = f<{given}>(); }}"
       for kind, given in (("E V", "1"), ("F V", "1"), ("int V", "F::B"))),
+    *(f"#include <cuda_bf16.h>\n{HEAD}__nv_bfloat16 a = 3; x[i] = {wrong}; }}" for wrong in ("a + 1", "2.0f * a", "a < 1")),
+    *(f"{INCLUDE}{HEAD}half a = 3; x[i] = {wrong}; }}" for wrong in ("n ? a : 1.0f", "abs(a)")),
+    *(f"""struct H {{ float v; __device__ H(float a) : v(a) {{}} __device__ operator float() const {{ return v; }} }};
+      __device__ H operator*(H a, H b) {{ return H(a.v * b.v); }}\n{HEAD}H h(3); x[i] = {wrong}; }}""" for wrong in ("h * 2", "2.0f * h")),
 ]  # fmt: skip
 
 # docs/cuda_c.md has more, and its test runs them.

@@ -175,6 +175,8 @@ def _overload(c: Context, node: CallExpr, given: list[Expr]) -> Scalar:
 def _abs(c: Context, node: CallExpr, used: bool) -> Expr:
     (x,) = common.arguments(c, node, 1)
     kind = types.promoted(common.number_argument(c, node, x))
+    if kind is HALF:
+        c.fail(node.at, "abs() has no form for half: use __habs()")
     if kind.kind == "uint":
         c.fail(node.at, f"abs() of '{kind.name}' is ambiguous: it is never negative")
     x = convert(c, x, kind, x.at)

@@ -18,6 +18,10 @@ struct __nv_bfloat16 {
         bits = _bfloat16_bits(u); }
     __device__ __nv_bfloat16(int v) : __nv_bfloat16((double)v) {}
     __device__ __nv_bfloat16(unsigned v) : __nv_bfloat16((double)v) {}
+    __device__ __nv_bfloat16(long long v) : __nv_bfloat16((double)v) {}
+    __device__ __nv_bfloat16(unsigned long long v) : __nv_bfloat16((double)v) {}
+    __device__ __nv_bfloat16(long v) : __nv_bfloat16((double)v) {}
+    __device__ __nv_bfloat16(unsigned long v) : __nv_bfloat16((double)v) {}
     __device__ float value() const { return __uint_as_float((unsigned)bits << 16); }
     __device__ operator float() const { return value(); }
     __device__ __nv_bfloat16 operator-() const { return __nv_bfloat16(-value()); }
@@ -45,6 +49,13 @@ ARITHMETIC(__hadd, +)
 ARITHMETIC(__hsub, -)
 ARITHMETIC(__hmul, *)
 ARITHMETIC(__hdiv, /)
+#define STEP(sign) \
+__device__ inline __nv_bfloat16& operator sign##sign(__nv_bfloat16& a) { return a sign##= 1; } \
+__device__ inline __nv_bfloat16 operator sign##sign(__nv_bfloat16& a, int) { \
+    __nv_bfloat16 before = a; a sign##= 1; return before; }
+STEP(+)
+STEP(-)
+#undef STEP
 
 #define COMPARISON(name, sign) \
 __device__ inline bool operator sign(const __nv_bfloat16& a, const __nv_bfloat16& b) { \

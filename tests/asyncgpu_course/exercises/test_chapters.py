@@ -214,6 +214,10 @@ def _cheapest(tried: dict[str, tuple[float, set[tuple[str, int]]]]) -> list[str]
         best = max(tried, key=lambda name: len(tried[name][1] & missing) / tried[name][0])
         chosen.append(best)
         missing -= tried[best][1]
+    for name in sorted(chosen, key=lambda name: tried[name][0], reverse=True):
+        others = (tried[other][1] for other in chosen if other != name)
+        if tried[name][1] <= set[tuple[str, int]]().union(*others):
+            chosen.remove(name)  # what it brought, later ones bring too
     return sorted(chosen)
 
 

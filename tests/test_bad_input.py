@@ -304,6 +304,12 @@ OTHERS: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: chances(MODEL, "7"), UsageError, "the seed is an integer, and got '7'"),
     (lambda: slots(MODEL, 2).sync().admit(None), ArrayShapeError, r"have shape \(2, 15\), and got \(\)"),
     (lambda: agt.Trace().plot(lanes="streams"), UsageError, "lanes are in a list, and got 'streams'"),
+    (lambda: agt.with_context(agt.value(2)), NotAnOperationError, "takes a function, and got <DeviceOp"),
+    (lambda: agt.data.seed_inputs("4"), UsageError, "dim is an integer, and got '4'"),
+    (lambda: MODEL.encode(None), UsageError, "encode takes a text, and got None"),
+    (lambda: MODEL.decode(3), UsageError, "tokens are in a list, and got 3"),
+    (lambda: MODEL.decode([1.0]), UsageError, "tokens are 0 to 26, and got 1.0"),
+    (lambda: agt.show_warps(RELU, until="1"), UsageError, "until='1' is no time above 0"),
     # No fallback.
     (lambda: agt.use("cuda:99"),
      agt.errors.DeviceUnavailableError, r"cuda:99 is .*doctor .*--device sim on the comm"),

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from asyncgpu_tutor.errors import ArrayShapeError
+from asyncgpu_tutor.errors import ArrayShapeError, whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +57,7 @@ def seed_inputs(dim: int = 64, batches: int = 4) -> MlpInputs:
     ArrayShapeError
         Either number is below 1.
     """
+    dim, batches = whole("dim", dim), whole("the number of batches", batches)
     if dim < 1 or batches < 1:
         raise ArrayShapeError(
             "the inputs need at least one batch with at least one sample, "

@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.errors import UsageError, demand
 
 Floats = npt.NDArray[np.float32]
 
@@ -97,6 +97,7 @@ class LanguageModel:
         UsageError
             If a character of it is none that the model was trained on.
         """
+        demand(text, str, "encode takes a text")
         unknown = sorted(set(text) - self._ranks.keys())
         if unknown:
             raise UsageError(
@@ -123,8 +124,9 @@ class LanguageModel:
 
     def check_tokens(self, tokens: Iterable[int]) -> list[int]:
         """These tokens, as a list; `UsageError` if the model doesn't have one of them."""
+        demand(tokens, Iterable, "tokens are in a list")
         given, numbers = list(tokens), range(len(self.vocabulary))
-        if strange := [token for token in given if token not in numbers]:
+        if strange := [t for t in given if not isinstance(t, int | np.integer) or t not in numbers]:  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
             raise UsageError(f"tokens are 0 to {numbers[-1]}, and got {strange[0]!r:.99}")
         return given
 

@@ -5,6 +5,7 @@ All of it is from the model of time, so it needs no device: `simgpu.report.block
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 from asyncgpu_tutor.devices.fresh_errors import freshly
@@ -165,7 +166,7 @@ def show_warps(
     >>> len(agt.show_warps(agt.relu, 1024, x, np.zeros_like(x), grid=4, block=256).waits())
     1
     """
-    if until is not None and not until > 0:
+    if until is not None and not (isinstance(until, Real) and until > 0):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
         raise UsageError(f"until={until!r} is no time above 0, in us, for a picture to end at")
     _, given = copied("show_warps", kernel, args)
     shape, device = configuration(kernel.name, args, grid, block), current_device()

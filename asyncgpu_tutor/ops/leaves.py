@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, borrowed_in
 from asyncgpu_tutor.devices.protocol import Share
-from asyncgpu_tutor.errors import UseAfterMoveError
+from asyncgpu_tutor.errors import NotAnOperationError, UseAfterMoveError
 from asyncgpu_tutor.ops.operation import DeviceOp, as_op, evaluate
 from asyncgpu_tutor.run.context import ExecutionContext
 
@@ -99,4 +99,7 @@ def with_context(function: Callable[[ExecutionContext], DeviceOp[T]]) -> DeviceO
     function : callable
         Gets the `ExecutionContext`, whose verbs enqueue work; returns a `DeviceOp`.
     """
+    if not callable(function):
+        got = f"{function!r:.99}: write with_context(lambda context: ...)"
+        raise NotAnOperationError(f"with_context takes a function, and got {got}")
     return WithContext(function)

@@ -17,10 +17,10 @@ from tests.tools import PACKAGES, ROOT
 
 # Lines as `wc -l` counts them: blank ones and docstrings too.
 WHOLE = {
-    "asyncgpu_tutor": 23_978,
+    "asyncgpu_tutor": 23_985,
     "asyncgpu_course": 11_900,
     "simgpu": 28_811,
-    "tests": 38_939,
+    "tests": 38_949,
     "course": 48_000,
     "tools": 7_900,
     "benchmarks": 9_050,

@@ -4,6 +4,7 @@ It's a Python file beside the kernel's, `mine_spec.py` beside `mine.cu`, and not
 Python anyway, and so are shapes that follow from n. Its code is executed; a kernel is never more than data.
 """
 
+import math
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,6 +25,8 @@ from simgpu.errors import SimGpuError, UsageError
 from simgpu.gpus import find_spec
 
 SPEC_ENDING = "_spec.py"
+# The kinds of NumPy's numbers that a reference may return for what a kernel writes, by the kind of that.
+_HELD_AGAINST = {"b": "biuf", "i": "biu", "u": "biu", "f": "biuf", "c": "biufc"}
 T = TypeVar("T")
 _OfSize: TypeAlias = T | Callable[[int], T]
 
@@ -98,6 +101,10 @@ class KernelSpec:
                 text = f"{name} are whole numbers, at least one and none below 0: got {given}"
                 raise SpecError(text)
             object.__setattr__(self, name, numbers)  # in Python's ints, if NumPy's were given
+        for name, limit in (("rtol", self.rtol), ("atol", self.atol)):
+            number = isinstance(limit, float | int | np.floating | np.integer)
+            if limit is not None and not (number and 0 <= limit < math.inf):
+                raise SpecError(f"{name} is a number, not below 0 nor infinite: got {limit!r}")
         find_spec(self.gpu)
 
     def awkward_sizes(self) -> list[int]:
@@ -154,8 +161,8 @@ class KernelSpec:
             if not (is_array(array) or type(array) is Output):
                 raise SpecError(f"expected() returns {name!r}, which is no array of the arguments")
             right = np.empty(array.shape, array.dtype)
-            whole = right.dtype.kind in "iu" and value.dtype.kind not in "biu"
-            if right.shape != value.shape or whole:
+            kinds = _HELD_AGAINST.get(right.dtype.kind, value.dtype.kind)
+            if right.shape != value.shape or value.dtype.kind not in kinds:
                 text = f"{value.shape} {value.dtype} for {name!r} of {right.shape} {right.dtype}"
                 raise SpecError(f"expected() returns {text}")
         for (one, a), (other, b) in combinations(values.items(), 2):

@@ -169,9 +169,13 @@ def test_files_and_specs_that_cannot_be_used(folder: Path, check: Check) -> None
         SPEC.replace("Output(", "Output(-"): "other.py",
         SPEC.replace("return np.pad", "return None and np.pad"): "expected() returns () object for",
         SPEC.replace("return np.pad", "return {} and np.pad"): "expected() returns no arrays",
-        SPEC.replace('"block_sums", ', '"block_sums", sizes=[-1], arguments=').replace(
-            ", expected)", ")"
-        ): "sizes",
+        SPEC.replace("return np.pad", "return 1j * np.pad"): "returns (4,) complex",
+        **{
+            SPEC.replace('"block_sums", ', f'"block_sums", {name}={given}, arguments=').replace(
+                ", expected)", ")"
+            ): name
+            for name, given in (("sizes", "[-1]"), ("rtol", "-1"), ("atol", "float('inf')"))
+        },
     }.items():
         (folder / "other.py").write_text(text)
         assert words in check(folder / "mine.cu", "--spec", folder / "other.py", code=2)

@@ -248,7 +248,7 @@ def demand(given: object, kinds: type | tuple[type, ...], takes: str) -> None:
         raise UsageError(f"{takes}, and got {given!r:.99}")
 
 
-def listed(what: str, given: Any, kinds: type | tuple[type, ...]) -> list[Any]:
+def entries_of(what: str, given: Any, kinds: type | tuple[type, ...]) -> list[Any]:
     """The entries of a list; one text is none, though it has letters for entries."""
     demand(given, () if isinstance(given, str | bytes) else Iterable, f"{what} are in a list")
     for entry in (entries := [*given]):

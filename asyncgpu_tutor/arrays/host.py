@@ -222,6 +222,6 @@ def deliver(result: Any) -> Any:
     return in_containers(_plain, result)
 
 
-def copied(thing: Any) -> Any:
+def own_copy(thing: Any) -> Any:
     """A copy of a host array, for somebody to own; everything else as it is."""
     return thing.copy() if isinstance(thing, np.ndarray) else thing  # pyright: ignore[reportUnknownVariableType] - whatever is in it

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
-from asyncgpu_tutor.arrays.host import copied, in_containers
+from asyncgpu_tutor.arrays.host import in_containers, own_copy
 from asyncgpu_tutor.devices.protocol import Device
 from asyncgpu_tutor.errors import DeviceMismatchError, UsageError
 from asyncgpu_tutor.ops.operation import DeviceOp, choose
@@ -53,7 +53,7 @@ class Worker:
     def _keep(self, thing: Any) -> Any:
         array = thing.array if isinstance(thing, Partition) else thing
         if not isinstance(array, DeviceArray):
-            return copied(array)  # as it is now, and nobody's here
+            return own_copy(array)  # as it is now, and nobody's here
         number = next(self._numbers)
         self.arrays[number] = array
         return Kept(self.name, number, array.shape, array.dtype, array.name)

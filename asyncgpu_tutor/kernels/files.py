@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 
 from asyncgpu_tutor.devices.cuda_source import device_code, with_headers
-from asyncgpu_tutor.errors import UsageError, listed
+from asyncgpu_tutor.errors import UsageError, entries_of
 
 SHIPPED = Path(__file__).parent / "headers"
 
@@ -18,7 +18,7 @@ def include_headers(
     source: str | PathLike[str], include: Sequence[str | PathLike[str]] = ()
 ) -> str:
     """A source, or the text of a file, with the text of its headers, and of those of this package."""
-    folders = listed("folders to include", include, (str, PathLike))
+    folders = entries_of("folders to include", include, (str, PathLike))
     return with_headers(source, (*folders, SHIPPED))
 
 

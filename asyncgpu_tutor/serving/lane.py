@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
-from asyncgpu_tutor.arrays.host import buffers, copied, in_containers
+from asyncgpu_tutor.arrays.host import buffers, in_containers, own_copy
 from asyncgpu_tutor.errors import ArrayDTypeError, ArrayShapeError, UsageError
 from asyncgpu_tutor.ops.operation import DeviceOp, as_op
 from asyncgpu_tutor.ops.pinned import pinned
@@ -130,7 +130,9 @@ class PipelineSlot(Generic[T]):
         if self._waited_for is not None:
             self._waited_for.result()  # raises what went wrong
         output: Any = self._output
-        taken: Any = output.copy() if type(output) is np.ndarray else in_containers(copied, output)
+        taken: Any = (
+            output.copy() if type(output) is np.ndarray else in_containers(own_copy, output)
+        )
         return taken
 
     def check_request(self, request: Request) -> None:

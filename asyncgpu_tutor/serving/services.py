@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asyncgpu_tutor.devices.protocol import Device
-from asyncgpu_tutor.errors import CallRefusedError, UsageError, demand, listed, whole
+from asyncgpu_tutor.errors import CallRefusedError, UsageError, demand, entries_of, whole
 from asyncgpu_tutor.serving.connections import Connection
 
 K = TypeVar("K")
@@ -62,12 +62,12 @@ class Files:
         addresses: Sequence[str] = (),
     ) -> None:
         self._paths = [
-            Path(path) for path in listed("files of hostcalls", paths, (str, os.PathLike))
+            Path(path) for path in entries_of("files of hostcalls", paths, (str, os.PathLike))
         ]
         if folder is not None:
             demand(folder, (str, os.PathLike), "the folder of hostcalls is a path")
         self._folder = None if folder is None else Path(folder).resolve()
-        self._addresses = frozenset(listed("addresses of hostcalls", addresses, str))
+        self._addresses = frozenset(entries_of("addresses of hostcalls", addresses, str))
         self._open: dict[tuple[int, bool], FileIO] = {}
         self._named: dict[int, FileIO | Connection] = {}
         self._next = len(self._paths)

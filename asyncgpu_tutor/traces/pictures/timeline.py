@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from asyncgpu_tutor.errors import UsageError, listed
+from asyncgpu_tutor.errors import UsageError, entries_of
 from asyncgpu_tutor.traces.live import show
 from asyncgpu_tutor.traces.pictures import svg
 from asyncgpu_tutor.traces.pictures.alternative_text import alt_text
@@ -174,7 +174,7 @@ def _panel(
     highlight: Spans | None,
     whole: bool = True,
 ) -> Panel:
-    for group in listed("lanes", lanes, str):
+    for group in entries_of("lanes", lanes, str):
         if group not in GROUPS:
             choices = ", ".join(repr(choice) for choice in GROUPS)
             raise UsageError(f"lanes has {group!r}, and each must be one of {choices}")

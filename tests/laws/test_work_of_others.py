@@ -147,19 +147,22 @@ async def test_what_was_not_recorded_or_is_captured_is_refused(torch: Any) -> No
 
 @pytest.mark.gpu
 async def test_a_wait_does_not_spoil_a_capture_of_others(torch: Any) -> None:
-    stream = torch.cuda.Stream()
-    busy(torch, stream, 60.0)
+    stream, side, x = torch.cuda.Stream(), torch.cuda.Stream(), torch.zeros(4, device="cuda")
+    x += 0  # loading a kernel would wait for those that run
+    busy(torch, stream, 300.0)
     waits = asyncio.ensure_future(agt.reached(stream))
     await asyncio.sleep(0.01)  # from now on a thread watches
-    x = torch.zeros(4, device="cuda")
-    for _ in range(20):
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            x += 1
-    graph.replay()
+    with torch.cuda.stream(side):
+        while not stream.query():
+            graph = torch.cuda.CUDAGraph()
+            graph.capture_begin()  # `torch.cuda.graph` would wait for the device
+            for _ in range(20):
+                x += 1
+            graph.capture_end()
+        graph.replay()
     await waits
-    await agt.reached(torch.cuda.current_stream())
-    assert x.tolist() == [1.0] * 4
+    await agt.reached(side)
+    assert x.tolist() == [20.0] * 4
 
 
 @pytest.mark.gpu

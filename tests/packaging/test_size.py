@@ -17,10 +17,10 @@ from tests.tools import PACKAGES, ROOT
 
 # Lines as `wc -l` counts them: blank ones and docstrings too.
 WHOLE = {
-    "asyncgpu_tutor": 23_985,
+    "asyncgpu_tutor": 24_004,
     "asyncgpu_course": 11_900,
     "simgpu": 28_815,
-    "tests": 38_949,
+    "tests": 38_957,
     "course": 48_000,
     "tools": 7_900,
     "benchmarks": 9_050,

@@ -13,12 +13,15 @@ one stream pass in order, and those of another may come first.
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import queue
+import sys
 import threading
 import time
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from cupy.cuda import runtime
@@ -63,6 +66,7 @@ class Watcher:
 
 
 def _wait_for_all(jobs: queue.SimpleQueue[Job | None], ordinal: int) -> None:
+    _spoil_no_capture()
     while (job := jobs.get()) is not None:
         event, wake = job
         error: BaseException | None = None
@@ -82,3 +86,15 @@ def _wait_for_all(jobs: queue.SimpleQueue[Job | None], ordinal: int) -> None:
         except Exception:  # whatever it is, it must not keep the ones behind it from being woken
             _logger.exception("waking an awaiting task failed")
         del job, event, wake, error  # or they would live until the next job comes
+
+
+def _spoil_no_capture() -> None:
+    """Let this thread look at events while others capture.
+
+    One that is `global`, as PyTorch's are, is invalidated by any thread's call that might be meant for it,
+    unless that thread's own mode is relaxed. (CUDA Driver API, "cuThreadExchangeStreamCaptureMode".)
+    """
+    relaxed = ctypes.c_int(2)  # CU_STREAM_CAPTURE_MODE_RELAXED
+    with suppress(OSError):  # tests have no driver
+        driver = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+        driver.cuThreadExchangeStreamCaptureMode(ctypes.byref(relaxed))

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.simulated import DeviceSpec, SimDevice, find_spec
-from simgpu.cuda_c import CompiledKernel, Counts, LaunchResult
+from simgpu.cuda_c import CompiledKernel, Counts, GlobalMemory, LaunchResult
 from simgpu.launches import LoadedKernel
 from simgpu.times import (
     copy_time,
@@ -39,6 +40,10 @@ class Ended(NamedTuple):
 
     def finish(self) -> LaunchResult:
         return self.result
+
+    def touched(self, memory: GlobalMemory) -> NDArray[np.uint8]:
+        """All bytes, as bits."""
+        return np.full(-(-memory.nbytes // 8), 0xFF, np.uint8)
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ REAL = "the count has to be atomic, and the look, too, or volatile: {}"
 OUT = "what a block wrote gets out by a barrier, a fence and the count, in this order: {}"
 IN = "what others wrote gets into it by the last look, a fence and a barrier, in this order: {}"
 _LOOKS = 500  # of one thread; right answers need 50 until others have come
-NESTED = 45_000  # turns of loops whose ends others count, as 100 by 100 by 100 looks take
+NESTED = 60_000  # turns of loops whose ends others count, as 100 by 100 by 100 looks take
 
 
 def check_meet(mine: Any, model: Any) -> None:

@@ -48,8 +48,9 @@ def json_text(body: object, **how: Any) -> str:
     try:
         return json.dumps(body, allow_nan=False, **how)
     except (TypeError, ValueError, RecursionError) as error:
+        why = str(error).partition(":")[0]  # behind it, some versions of Python say the number
         raise UsageError(
-            f"this trace cannot be written as JSON: {error}. Its `about` and the details of its spans may "
+            f"this trace cannot be written as JSON: {why}. Its `about` and the details of its spans may "
             "hold texts, finite numbers of Python's, lists, and dicts whose keys are texts"
         ) from None
 

@@ -6,7 +6,7 @@ looks at the memory some times a second and raises the error while some is left,
 goes far beyond. An array too large for that is refused at once, which leaves memory enough.
 """
 
-import mmap
+import re
 import signal
 import time
 from collections.abc import Callable, Generator
@@ -54,7 +54,7 @@ def within_limits(file: Path, seconds: float, megabytes: int) -> Generator[None]
 
 @contextmanager
 def now_and_then(look: Callable[[], None]) -> Generator[None]:
-    """Call `look` some times a second, which may raise an error. (On Windows, it isn't called.)"""
+    """Call `look` some times a second and at the end; it may raise an error. (On Windows: never.)"""
     if not hasattr(signal, "setitimer"):
         yield
         return
@@ -72,6 +72,7 @@ def now_and_then(look: Callable[[], None]) -> Generator[None]:
     left, again = signal.setitimer(signal.ITIMER_REAL, _LOOKS, _LOOKS)
     try:
         yield
+        look()
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before or signal.SIG_DFL)  # None: it was none of Python's
@@ -92,15 +93,16 @@ def limit_this_process(
     except ImportError:  # on Windows
         return lambda: None, lambda: None
     most = {} if seconds is None else {resource.RLIMIT_CPU: seconds}
-    full = _taken() + (megabytes << 20)
-    if _taken():
+    full = _taken("VmSize") + (megabytes << 20)
+    peak = max(full, _taken("VmPeak"))
+    if _taken("VmSize"):
         most[resource.RLIMIT_AS] = full + _RESERVE
     before = {what: resource.getrlimit(what) for what in most}
     for what, (soft, hard) in before.items():  # either may be lower already
         resource.setrlimit(what, (min({most[what], soft, hard} - {resource.RLIM_INFINITY}), hard))
 
     def look() -> None:
-        if _taken() > full:
+        if _taken("VmSize") > full or _taken("VmPeak") > peak:
             raise MemoryError
 
     def lift() -> None:
@@ -110,7 +112,8 @@ def limit_this_process(
     return look, lift
 
 
-def _taken() -> int:
-    """Bytes of this process's address space; 0 where the system doesn't say."""
-    told = Path("/proc/self/statm")
-    return int(told.read_text().split()[0]) * mmap.PAGESIZE if told.exists() else 0
+def _taken(which: str) -> int:
+    """Bytes of this process's address space, now or at most; 0 where the system doesn't say."""
+    told = Path("/proc/self/status")
+    found = re.search(rf"{which}:\s+(\d+) kB", told.read_text()) if told.exists() else None
+    return 0 if found is None else int(found[1]) << 10

@@ -19,7 +19,7 @@ from tests.tools import PACKAGES, ROOT
 WHOLE = {
     "asyncgpu_tutor": 24_004,
     "asyncgpu_course": 11_900,
-    "simgpu": 28_815,
+    "simgpu": 28_822,
     "tests": 38_957,
     "course": 48_000,
     "tools": 7_900,
@@ -51,7 +51,7 @@ ROOMS = {
     "simgpu/cuda_c/run": 1_087,
     "simgpu/cuda_c/syntax": 2_811,
     "simgpu/cuda_c/text": 1_300,
-    "simgpu/judging": 939,
+    "simgpu/judging": 946,
     "simgpu/report": 646,
 }
 

@@ -185,15 +185,10 @@ class KernelLaunch:
     @property
     def _traceable(self) -> bool:
         """Whether it is noted which bytes it touches: not where that is much, or depends on others."""
-        memories, code = (
-            [v for v in self.values if isinstance(v, GlobalMemory)],
-            self.function.kernel.code,
-        )
+        code = self.function.kernel.code
         threads = math.prod(self.grid) * math.prod(self.block)
-        much = (
-            sum(v.nbytes for v in memories) > LARGEST
-            or threads > cuda_c.InterpreterLimits.batch_lanes
-        )
+        much = threads > cuda_c.InterpreterLimits.batch_lanes
+        much |= sum(v.nbytes for v in self.values if isinstance(v, GlobalMemory)) > LARGEST
         return not (much or code.watches or code.follows)
 
     def _room(self) -> int:

@@ -71,6 +71,11 @@ def compile_function(source: str, name: str, contract: bool = False) -> Any:
     return module.get_function(mapping[name])
 
 
+def driver_library() -> ctypes.CDLL:
+    """The driver's own functions; `OSError` where there is no driver."""
+    return ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+
+
 def sized_signature(name: str, pointer: int) -> Signature | None:
     """Ask the driver how large the parameters are of a kernel that only NVRTC can read.
 
@@ -78,8 +83,7 @@ def sized_signature(name: str, pointer: int) -> Signature | None:
     (`cuFuncGetParamInfo`).
     """
     try:
-        library = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
-        ask = library.cuFuncGetParamInfo
+        ask = driver_library().cuFuncGetParamInfo
     except (OSError, AttributeError):
         return None
     offset, size = ctypes.c_size_t(), ctypes.c_size_t()

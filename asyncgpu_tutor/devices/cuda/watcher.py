@@ -16,7 +16,6 @@ from __future__ import annotations
 import ctypes
 import logging
 import queue
-import sys
 import threading
 import time
 import weakref
@@ -26,6 +25,7 @@ from typing import Any
 
 from cupy.cuda import runtime
 
+from asyncgpu_tutor.devices.cuda.compile import driver_library
 from asyncgpu_tutor.devices.cuda.guard import guarded
 
 _logger = logging.getLogger(__name__)
@@ -96,5 +96,4 @@ def _spoil_no_capture() -> None:
     """
     relaxed = ctypes.c_int(2)  # CU_STREAM_CAPTURE_MODE_RELAXED
     with suppress(OSError):  # tests have no driver
-        driver = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
-        driver.cuThreadExchangeStreamCaptureMode(ctypes.byref(relaxed))
+        driver_library().cuThreadExchangeStreamCaptureMode(ctypes.byref(relaxed))

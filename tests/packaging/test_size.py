@@ -20,7 +20,7 @@ WHOLE = {
     "asyncgpu_tutor": 24_004,
     "asyncgpu_course": 11_900,
     "simgpu": 28_822,
-    "tests": 38_957,
+    "tests": 38_970,
     "course": 48_000,
     "tools": 7_900,
     "benchmarks": 9_050,

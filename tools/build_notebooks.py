@@ -335,6 +335,9 @@ def guesses(source: Path) -> str:
 def sources(root: Path, chapters: Sequence[str] = ()) -> list[Path]:
     """The sources whose names begin with one of these; without any, all."""
     found = sorted((root / "course").glob("*.py"))
+    for name in chapters:
+        if not any(path.name.startswith(name) for path in found):
+            raise SourceError(f"no chapter's name begins with {name!r}")
     return [path for path in found if not chapters or path.name.startswith(tuple(chapters))]
 
 

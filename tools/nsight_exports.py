@@ -13,6 +13,7 @@ import argparse
 import re
 import shutil
 import sqlite3
+import tempfile
 from pathlib import Path
 
 HOME = Path(__file__).resolve().parents[1] / "asyncgpu_tutor" / "traces" / "recordings" / "nsys"
@@ -65,13 +66,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", type=Path)
     for export in sorted(parser.parse_args().folder.glob("*.sqlite")):
-        target = HOME / export.name
-        if target.resolve() != export.resolve():
-            shutil.copyfile(export, target)
+        # A copy that could not be cleaned must not stay in the package.
+        with tempfile.TemporaryDirectory() as folder:
+            draft = Path(folder, export.name)
+            shutil.copyfile(export, draft)
+            clean(draft)
+            target = shutil.copy(draft, HOME / export.name)
         sums = export.with_suffix(".stats.txt")
         if sums.exists():
             (HOME / sums.name).write_text(PLACE.sub("", sums.read_text()))
-        clean(target)
         print(f"{target.stat().st_size:>9,} {target.name}")
 
 

@@ -224,6 +224,11 @@ def test_an_answer_may_be_written_as_changes_of_another_one(tmp_path: Path) -> N
             TOOL.chapter(source)
 
 
+def test_a_chapter_that_is_not_there_is_no_chapter_that_is_as_it_should_be() -> None:
+    with pytest.raises(TOOL.SourceError, match="no chapter's name begins with '99'"):
+        TOOL.sources(ROOT, ["03", "99"])
+
+
 def test_solutions_stand_where_some_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "course").mkdir()
     (tmp_path / "course/01_a.py").write_text(SOURCE)

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from simgpu.cuda_c.compile.context import Context
-from tests.tools import PACKAGES, ROOT
+from tests.tools import PACKAGES, ROOT, tool
 
 # Lines as `wc -l` counts them: blank ones and docstrings too.
 WHOLE = {
-    "asyncgpu_tutor": 24_004,
+    "asyncgpu_tutor": 24_081,
     "asyncgpu_course": 11_900,
     "simgpu": 28_822,
-    "tests": 38_970,
+    "tests": 39_190,
     "course": 48_000,
     "tools": 7_900,
     "benchmarks": 9_050,
@@ -34,15 +34,15 @@ ROOMS = {
     "asyncgpu_tutor/arrays": 687,
     "asyncgpu_tutor/clusters": 1_245,
     "asyncgpu_tutor/commands": 1_530,
-    "asyncgpu_tutor/data": 560,
+    "asyncgpu_tutor/data": 569,
     "asyncgpu_tutor/devices": 4_710,
-    "asyncgpu_tutor/inspection": 960,
+    "asyncgpu_tutor/inspection": 962,
     "asyncgpu_tutor/kernels": 1_109,
     "asyncgpu_tutor/language": 606,
     "asyncgpu_tutor/ops": 2_680,
-    "asyncgpu_tutor/run": 2_235,
+    "asyncgpu_tutor/run": 2_236,
     "asyncgpu_tutor/serving": 1_215,
-    "asyncgpu_tutor/traces": 6_130,
+    "asyncgpu_tutor/traces": 6_172,
     "simgpu/cuda_c": 22_147,
     "simgpu/cuda_c/compile": 9_633,
     "simgpu/cuda_c/cost": 2_300,
@@ -79,6 +79,16 @@ def test_it_stays_within_its_budget(name: str) -> None:
 
 def test_each_room_has_a_budget() -> None:
     assert rooms() == sorted(ROOMS)
+
+
+def test_the_tests_of_each_room_that_is_mutated_are_there() -> None:
+    """A path that isn't there fails, too, as if a test had noticed the change."""
+    asked = tool("mutate").ROOMS
+    missing = [path for path in asked if not (ROOT / path).is_dir()]
+    missing += [
+        path for paths in asked.values() for path in paths if not (ROOT / "tests" / path).is_dir()
+    ]
+    assert missing == []
 
 
 def test_scripts_of_the_browser_stay_within_theirs() -> None:

@@ -1,7 +1,10 @@
 """Litmus tests: what is seen is allowed, on the simulated device and on the GPU whose counts are kept."""
 
+import json
+import sys
 from collections.abc import Callable, Sequence
 from itertools import permutations, product
+from pathlib import Path
 
 import pytest
 
@@ -48,6 +51,18 @@ def test_the_one_outcome_that_surprises_is_none_of_threads_that_take_turns(shape
     usual = in_turns(threads)
     assert weak not in usual
     assert {*product((0, 1), repeat=len(weak))} >= usual | {weak}
+
+
+def test_the_newest_record_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which `tools/litmus.py --only` writes behind the others."""
+    name = "message passing, block, volatile, one block"
+    records = [
+        {"device": which, "tests": {name: {"00": n}}} for n, which in enumerate(("old", "new"))
+    ]
+    (tmp_path / "litmus.json").write_text(json.dumps(records))
+    monkeypatch.setattr(sys.modules[agt.litmus.__module__], "_RECORDED", tmp_path / "litmus.json")
+    one = agt.litmus("message passing", fence="block", blocks=False, runs=0)
+    assert (one.where, one.recorded) == ("new", {(0, 0): 1})
 
 
 def test_a_table_has_a_row_for_each_outcome(tell: Callable[[str], None]) -> None:

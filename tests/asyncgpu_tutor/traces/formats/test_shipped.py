@@ -7,7 +7,9 @@ that is meant: `python -m tests.asyncgpu_tutor.traces.formats.test_shipped`.
 import hashlib
 import json
 import re
+import shutil
 import sqlite3
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -26,6 +28,23 @@ RUNS, trace_of, same_work = _programs.RUNS, _programs.trace_of, _programs.same_w
 COURSE = Path(__file__).parents[4] / "course"
 TIMES = Path(__file__).with_name("simulated_times.json")
 REPLAYED = sorted({*RUNS} - {"11_newton_by_graph"})  # one bar there
+
+
+def test_an_export_that_cannot_be_cleaned_does_not_come_into_the_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exports, (home, given) = tool("nsight_exports"), (tmp_path / "home", tmp_path / "given")
+    home.mkdir()
+    given.mkdir()
+    shutil.copy(Trace.recorded_file("07_async_mlp.sqlite"), given)
+    with closing(sqlite3.connect(given / "other.sqlite")) as other:
+        other.execute("CREATE TABLE PROCESSES (environment TEXT)")
+    monkeypatch.setattr(exports, "HOME", home)
+    monkeypatch.setattr(sys, "argv", ["nsight_exports", str(given)])
+    with pytest.raises(sqlite3.OperationalError, match="META_DATA_EXPORT"):
+        exports.main()
+    assert [path.name for path in home.iterdir()] == ["07_async_mlp.sqlite"]
+    assert len(Trace.load(home / "07_async_mlp.sqlite"))
 
 
 def test_there_is_one_of_each_program_and_of_each_chapter_and_all_together_are_small() -> None:

@@ -118,5 +118,7 @@ def microscope() -> Generator[MicroscopeReport]:
     try:
         yield MicroscopeReport(device.spec, seen)
     finally:
-        device.settle_log()
-        device.observers.remove(seen.append)
+        try:
+            device.settle_log()
+        finally:
+            device.observers.remove(seen.append)

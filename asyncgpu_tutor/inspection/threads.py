@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from asyncgpu_tutor.arrays.handles import DeviceArray, Partition
 from asyncgpu_tutor.devices.fresh_errors import fresh, freshly
 from asyncgpu_tutor.devices.simulated.report import AccessSite, Watched, memory_of
-from asyncgpu_tutor.errors import ArrayDTypeError, OutOfBoundsError, UsageError, demand
+from asyncgpu_tutor.errors import ArrayDTypeError, OutOfBoundsError, UsageError, demand, whole
 from asyncgpu_tutor.kernels import Kernel
 from asyncgpu_tutor.kernels.launching import configuration
 from asyncgpu_tutor.ops.array_operations import d2h
@@ -99,7 +99,7 @@ class Threads:
 
     def step(self, number: int) -> str:
         """One step in words; the first is 0."""
-        step = self.steps[number]
+        step = self.steps[whole("a step", number, 0, len(self.steps) - 1)]
         code = self.watched.source.splitlines()[step.line - 1].strip()
         idle = self.watched.threads - len(step.threads)
         verb = _verb(step, len(step.threads) == 1)
@@ -292,15 +292,14 @@ class Threads:
         wrote = [[self._wrote(site.array or step.array, *one)] for one in each]
         ends = np.where(wrote, np.hstack([below, above]), np.hstack([above, below]))
         yield from (_line("agt-wrong-link", end) for end in ends)
-        x, y = element[0]
         what = f"{site.array}[{site.index}]"
         if (last := elements[(elements < 0) == (elements[0] < 0)].max()) > site.index:
             what += f" to {site.array}[{last}] do not exist"
         elif isinstance(self.watched.fault, OutOfBoundsError):
             what += " does not exist"
-        yield svg_text(
-            "agt-bad", min(x - array.size / 2, _WIDTH - 260), y + array.size / 2 + 13, what
-        )
+        most = _WIDTH - _GAP - text_width(what, 13.5)  # it is bold
+        left = max(min(element[0][0] - array.size / 2, most), _GAP)
+        yield svg_text("agt-bad", left, array.end[1] + 26, what)
 
     def _wrote(self, array: str, thread: int, element: int) -> bool:
         """Whether the last step in which this thread touched this element is a write."""
@@ -404,7 +403,7 @@ def show_threads(
     >>> print(seen.step(0).splitlines()[1])
     40 threads read input, 24 idle
     """
-    arrays, given = copied("show_threads", kernel, args)
+    arrays, given = copied("show_threads", kernel, args, lesson)
     chosen = configuration(kernel.name, args, grid, block)
     seen = Watched(kernel.name, kernel.source, *chosen)
     if seen.threads > _MOST_THREADS:
@@ -420,10 +419,11 @@ def show_threads(
 
 
 def copied(
-    verb: str, kernel: Kernel, args: Sequence[Any]
+    verb: str, kernel: Kernel, args: Sequence[Any], lesson: str
 ) -> tuple[dict[str, NDArray[Any]], list[Any]]:
     """The arrays of a launch by name, and its arguments with copies of them, for the interpreter."""
     demand(kernel, Kernel, f"{verb} takes a Kernel")
+    demand(lesson, str, "the lesson of a picture is a text")
     parameters = kernel._signature.parameters
     if len(args) != len(parameters):
         raise UsageError(kernel._signature.miscounted(args))

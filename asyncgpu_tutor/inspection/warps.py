@@ -5,18 +5,19 @@ All of it is from the model of time, so it needs no device: `simgpu.report.block
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 from numbers import Real
 from typing import Any
 
 from asyncgpu_tutor.devices.fresh_errors import freshly
 from asyncgpu_tutor.devices.simulated import SPECS, SimDevice
 from asyncgpu_tutor.devices.simulated.report import BlockTimeline, WarpState, block_timeline
-from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.errors import UsageError, whole
 from asyncgpu_tutor.inspection.threads import copied, svg_text, variables_of
 from asyncgpu_tutor.kernels import Kernel
 from asyncgpu_tutor.kernels.launching import Size, configuration
 from asyncgpu_tutor.run.current import current_device
-from asyncgpu_tutor.traces.pictures.scene import text_width, ticks
+from asyncgpu_tutor.traces.pictures.scene import fitting, text_width, ticks
 from asyncgpu_tutor.traces.pictures.svg import framed, painted, told_below
 from asyncgpu_tutor.traces.spans import SpanKind
 from asyncgpu_tutor.traces.spans.vocabulary import clock_words, count
@@ -46,7 +47,10 @@ class Warps:
 
     def waits(self, warp: int = 0, state: WarpState = "load") -> list[tuple[float, float]]:
         """From when to when a warp waits for global memory, in us, or is in another state."""
-        return [(since, end) for its, since, end in self.timeline.warps[warp] if its == state]
+        if state not in [*_STATES]:
+            raise UsageError(f"{state!r:.99} is not one of {', '.join(map(repr, _STATES))}")
+        seen = self.timeline.warps[whole("a warp", warp, 0, len(self.timeline.warps) - 1)]
+        return [(since, end) for its, since, end in seen if its == state]
 
     def __repr__(self) -> str:
         return f"<{self.words}>"
@@ -80,7 +84,7 @@ class Warps:
         shown = range(0, len(seen.warps), -(-len(seen.warps) // _MOST_LANES))
         bottom = _TOP + _LANE * len(shown)
         parts = [svg_text("agt-title agt-code", 8, 20, self.kernel)]
-        parts.append(svg_text("agt-facts", 8, 38, self._facts))
+        parts.append(svg_text("agt-facts", 8, 38, fitting(self._facts, _WIDTH - 16, 11.5)))
         parts.append(
             svg_text("agt-axis", _LEFT + _INNER / 2, bottom + 31, "simulated time (\u00b5s)")
         )
@@ -101,12 +105,15 @@ class Warps:
                 if since < self.until and flights[warp] not in [flights[w] for w in shown[:lane]]:
                     legend["copy under way"] = _COPY, _THIN
                     parts.append(self._bar(_COPY, since, end, row, _THIN))
-        x = float(_LEFT)
+        x, y = float(_LEFT), bottom + 47
         for meaning, (look, tall) in legend.items():
-            parts.append(_box(look, x, bottom + 47 - tall / 2, 24, tall))
-            parts.append(svg_text("agt-words", x + 29, bottom + 51, meaning))
-            x += 44 + text_width(meaning, 11)
-        return framed("".join(parts), words, _WIDTH, bottom + 62, defs)
+            wide = 44 + text_width(meaning, 11)
+            if x + wide > _WIDTH:
+                x, y = float(_LEFT), y + 20
+            parts.append(_box(look, x, y - tall / 2, 24, tall))
+            parts.append(svg_text("agt-words", x + 29, y + 4, meaning))
+            x += wide
+        return framed("".join(parts), words, _WIDTH, y + 15, defs)
 
     def _bar(self, look: str, since: float, end: float, y: float, tall: float) -> str:
         x, right = (min(at / self.until, 1.0) * _INNER for at in (since, end))
@@ -166,9 +173,9 @@ def show_warps(
     >>> len(agt.show_warps(agt.relu, 1024, x, np.zeros_like(x), grid=4, block=256).waits())
     1
     """
-    if until is not None and not (isinstance(until, Real) and until > 0):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
+    if until is not None and not (isinstance(until, Real) and 0 < until < inf):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
         raise UsageError(f"until={until!r} is no time above 0, in us, for a picture to end at")
-    _, given = copied("show_warps", kernel, args)
+    _, given = copied("show_warps", kernel, args, lesson)
     shape, device = configuration(kernel.name, args, grid, block), current_device()
     spec = device.spec if isinstance(device, SimDevice) else SPECS["h200"]
     launch = spec, kernel.source, kernel.name, shape, given, shared_mem, kernel._facts.contract

@@ -11,7 +11,7 @@ import pytest
 
 import asyncgpu_tutor as agt
 from asyncgpu_tutor.devices.simulated import SimDevice, SimMachine
-from asyncgpu_tutor.errors import DeviceError, NestedSyncError, UsageError
+from asyncgpu_tutor.errors import DeviceError, HostBufferError, NestedSyncError, UsageError
 from asyncgpu_tutor.inspection import KernelReport, MicroscopeReport
 
 pytestmark = pytest.mark.usefixtures("sim")
@@ -158,6 +158,16 @@ def test_it_is_put_away_after_a_failure() -> None:
     bad = agt.Kernel('extern "C" __global__ void bad(float* x) { x[threadIdx.x + 1] = 1; }')
     with pytest.raises(DeviceError):
         looked_at(bad(agt.zeros(4), grid=1, block=4))
+    assert device.observers == []
+    host = agt.pin(np.ones(100_000, np.float32))
+
+    def change_it_under_a_copy() -> None:
+        with agt.microscope():
+            agt.h2d(host).async_on(agt.create_stream())
+            host[0] = 2  # which is seen at the end
+
+    with pytest.raises(HostBufferError):
+        change_it_under_a_copy()
     assert device.observers == []
 
 

@@ -106,6 +106,13 @@ def test_an_access_out_of_bounds_is_shown_at_the_very_thread() -> None:
     two = seen(unguarded, 30, X[:30], grid=1, block=32)
     assert two.step(0).splitlines()[1] == "32 threads read x, 2 of them out of bounds, 0 idle"
     assert "x[30] to x[31] do not exist" in two.svg(0)
+    named = re.sub(r"(?<!\.)\bx\b", "temperatures_of_yesterday", unguarded)
+    words = re.search(
+        r'agt-bad" x="(\d+)" y="\d+">([^<]*exist)<',
+        seen(named, 30, X[:30], grid=1, block=32).svg(0),
+    )
+    assert words is not None
+    assert int(words[1]) + text_width(words[2], 13) <= 760
 
 
 def test_a_race_names_both_threads() -> None:

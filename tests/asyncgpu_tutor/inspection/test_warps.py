@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
+from typing import Any, get_args
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -12,6 +12,8 @@ import asyncgpu_tutor as agt
 from asyncgpu_course import solved
 from asyncgpu_course.ladder import RUNGS
 from asyncgpu_tutor.devices.simulated import SimDevice
+from asyncgpu_tutor.inspection.warps import BlockTimeline, Warps, WarpState
+from asyncgpu_tutor.traces.pictures.scene import text_width
 from simgpu.times import chain_waits, round_clocks
 
 pytestmark = pytest.mark.usefixtures("sim")
@@ -190,6 +192,18 @@ def test_the_legend_has_what_is_seen_no_bar_is_all_border_and_warps_copies_are_d
     assert whole.count("<rect style") == 8 * (9 + 9) + 2
     assert drawn("ahead of time").count('class="agt-reads"') == 9 + 1  # once, and in the legend
     assert copies not in drawn("ahead of time", until=0.01)
+
+
+def test_a_legend_of_all_that_there_is_has_two_rows() -> None:
+    states = [(state, at, at + 1.0) for at, state in enumerate(get_args(WarpState))]
+    timeline = BlockTimeline(4.0, [states], [[(0.0, 2.0)]])
+    svg = Warps("k", "H200", timeline, 4.0).svg()
+    texts = [e for e in ET.fromstring(svg).iter() if e.get("class") == "agt-words"]
+    assert len(texts) == 5
+    assert len({e.get("y") for e in texts}) == 2
+    assert all(float(e.get("x", 0)) + text_width(e.text or "", 11) <= 760 for e in texts)
+    height = float((ET.fromstring(svg).get("viewBox") or "").split()[3])
+    assert all(float(e.get("y", 0)) < height - 3 for e in texts)
 
 
 LONG = "__global__ void k(float* x) { for (int i = 0; i < 99999; i++) x[threadIdx.x] = i; }"

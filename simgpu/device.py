@@ -119,7 +119,7 @@ class Device:
         load_us: float = 0.0,
     ) -> None:
         self.ordinal = ordinal
-        self.spec = spec = find_spec(spec) if isinstance(spec, str) else spec
+        self.spec = spec = find_spec(spec)
         self.machine = machine or self.machine_type()  # the host that it is plugged into
         self.lock = self.machine.lock
         self.adversary = None if adversary is None else Adversary(adversary)

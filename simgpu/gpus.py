@@ -54,11 +54,13 @@ def _datasheet(
 SPECS = {"h200": H200, **{key: _datasheet(**row) for key, row in CONSTANTS["datasheets"].items()}}
 
 
-def find_spec(name: str) -> DeviceSpec:
-    """By name, or from a file that ends in ``.json``; `UsageError` if there is none."""
-    if name.lower() in SPECS:
-        return SPECS[name.lower()]
-    if name.endswith(".json"):
+def find_spec(name: DeviceSpec | str) -> DeviceSpec:
+    """By name, or from a file that ends in ``.json``, or as it is; `UsageError` if there is none."""
+    if isinstance(name, DeviceSpec):
+        return name
+    if (known := str(name).lower()) in SPECS:
+        return SPECS[known]
+    if known.endswith(".json"):
         return load_spec(Path(name))
     raise UsageError(
         f"{name!r} is not a GPU that can be simulated: say one of {', '.join(SPECS)}, or name a .json file "

@@ -47,6 +47,8 @@ class Quality:
     def of(cls, answers: npt.NDArray[np.bool_], truth: npt.NDArray[np.bool_]) -> Quality:
         """Compare answers with the truth, element by element; of numbers, all but 0 are a yes."""
         answers, truth = np.asarray(answers, bool), np.asarray(truth, bool)
+        if answers.shape != truth.shape:
+            raise ArrayShapeError(f"{answers.shape} answers do not fit a truth of {truth.shape}")
         yes, no = answers & truth, ~answers & ~truth
         counted = (yes, answers & ~truth, ~answers & truth, no)
         return cls(*(int(np.sum(found)) for found in counted))
@@ -131,6 +133,7 @@ class Digits(MlpInputs):
         ArrayShapeError
             There is not one score for each sample.
         """
+        scores = np.asarray(scores)
         if scores.shape != self.labels.shape:
             raise ArrayShapeError(
                 f"the digits need one score per sample, shape {self.labels.shape}, but the scores "

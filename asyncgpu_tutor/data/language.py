@@ -192,7 +192,7 @@ def reference_say(
     list of int, and array of shape (n, vocabulary)
         All tokens, and the logits of each place but the last.
     """
-    w, heads, size = model.weights, model.heads, model.size
+    w, heads, size, prompt = model.weights, model.heads, model.size, _text(model, prompt)
     keys, values = np.zeros((2, model.layers, model.context, heads, size // heads))
     text, logits, token = [prompt[0]], list[npt.NDArray[np.float64]](), prompt[0]
     for now in range(model.context - 1):
@@ -229,8 +229,9 @@ def reference_features(model: LanguageModel, tokens: Sequence[int]) -> npt.NDArr
     array, shape (len(tokens), size)
         Times the last layer's weights, these are the logits of the token behind each place.
     """
-    w, count = model.weights, len(tokens)
-    x = w["tokens"][list(tokens)].astype(np.float64) + w["places"][:count]
+    w, text = model.weights, _text(model, tokens)
+    count = len(text)
+    x = w["tokens"][text].astype(np.float64) + w["places"][:count]
     for layer in range(model.layers):
         qkv = _normed(x, w["gain_1"][layer]) @ w["qkv"][layer].T
         q, k, v = qkv.reshape(count, 3, model.heads, -1).transpose(1, 2, 0, 3)
@@ -241,6 +242,13 @@ def reference_features(model: LanguageModel, tokens: Sequence[int]) -> npt.NDArr
         x = x + mix.transpose(1, 0, 2).reshape(count, -1) @ w["out"][layer].T
         x = x + _gelu(_normed(x, w["gain_2"][layer]) @ w["wide"][layer].T) @ w["narrow"][layer].T
     return _normed(x, w["gain"])
+
+
+def _text(model: LanguageModel, tokens: Iterable[int]) -> list[int]:
+    """Tokens that are a text of the model."""
+    if not 1 <= len(found := model.check_tokens(tokens)) <= model.context:
+        raise UsageError(f"a text has 1 to {model.context} tokens, and got {len(found)}")
+    return found
 
 
 def _normed(x: npt.NDArray[np.float64], gain: Floats) -> npt.NDArray[np.float64]:

@@ -127,6 +127,7 @@ class Conversations:
         self._seats: list[Conversation | None] = [None] * slots
         self.closed: Exception | None = UsageError(_CLOSED)
         self._seen = asyncio.Event()  # the host has looked at the step that was the next
+        self._called = asyncio.Event()  # somebody has come, or all is to end
         self._open: AnyLoop | None = None  # where it is open
 
     def __repr__(self) -> str:
@@ -154,7 +155,7 @@ class Conversations:
 
     async def _opened(self) -> Conversations:
         self._loop = asyncio.get_running_loop()
-        self._called = asyncio.Event()  # somebody has come, or all is to end
+        self._called = asyncio.Event()
         self._stream = agt.create_stream()
         made = await slots(self.model, self.slots)
         self._made = made

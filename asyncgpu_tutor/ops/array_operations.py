@@ -323,10 +323,7 @@ def randn(
     seed : int
         The same seed gives the same numbers, up to the rounding of the device's log, sin and cos.
     """
-    if not isinstance(seed, int | np.integer) or not 0 <= seed < 2**64:  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
-        raise errors.UsageError(
-            f"the seed of randn is an integer from 0 to 2**64 - 1, and got {seed!r}"
-        )
+    seed = errors.whole("the seed of randn", seed, 0, 2**64 - 1)
     single = np.dtype(np.float32)
     around, spread = _number("randn", mean, single)[()], _number("randn", std, single)[()]
     scalars = (np.uint64(seed), around, spread)

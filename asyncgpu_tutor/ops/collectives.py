@@ -27,8 +27,6 @@ from operator import attrgetter
 from types import FrameType
 from typing import Any, TypeVar, cast
 
-import numpy as np
-
 from asyncgpu_tutor import errors
 from asyncgpu_tutor.arrays.handles import DeviceArray
 from asyncgpu_tutor.devices.event_loop import loop_ways
@@ -329,12 +327,7 @@ class Group:
         return Take(what, given, act, count=self.size if several else None)
 
     def _one(self, rank: int) -> int:
-        whole = isinstance(rank, int | np.integer) and not isinstance(rank, bool)  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
-        if not whole or rank not in range(self.size):
-            raise errors.UsageError(
-                f"rank {rank!r} is not in {self!r}: ranks are integers, and count from 0"
-            )
-        return int(rank)
+        return errors.whole(f"the rank in {self!r}", rank, 0, self.size - 1)
 
     def _branches(self, context: ExecutionContext) -> list[ExecutionContext]:
         """A context for each rank, whose stream goes on from here; elsewhere always the same one.

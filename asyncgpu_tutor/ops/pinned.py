@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asyncgpu_tutor.arrays.handles import DeviceArray, as_array, as_dtype, as_shape, handle
-from asyncgpu_tutor.errors import DeviceMismatchError, UsageError
+from asyncgpu_tutor.errors import DeviceMismatchError, UsageError, demand
 from asyncgpu_tutor.run.current import current_device, of_this_process
 
 
@@ -54,10 +54,7 @@ def mapped(host: npt.NDArray[Any], name: str = "mapped") -> DeviceArray:
     >>> agt.mapped(host).shape
     (2,)
     """
-    if not isinstance(host, np.ndarray):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
-        raise UsageError(
-            f"agt.mapped takes a pinned NumPy array, and got {type(host).__name__}: agt.pin(x) makes one"
-        )
+    demand(host, np.ndarray, "agt.mapped takes a pinned NumPy array, as agt.pin makes one")
     if not host.flags.c_contiguous or not host.flags.writeable:
         raise UsageError(
             "a kernel reads and writes a mapped array in C order, and this one, of shape "

@@ -22,6 +22,7 @@ from asyncgpu_tutor.errors import (
     DeviceUnavailableError,
     NotAnOperationError,
     UsageError,
+    demand,
 )
 
 _VARIABLE = "ASYNCGPU_DEVICE"
@@ -428,6 +429,7 @@ def work(us: float, name: str = "host work") -> None:
     It stands for whatever a program does on the host between its GPU calls, and shows in a trace.
     """
     _check_us("work", us)
+    demand(name, str, "work has a name")
     current_device().work(us, name)
 
 

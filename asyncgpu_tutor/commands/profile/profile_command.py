@@ -35,10 +35,8 @@ def run_profile(args: argparse.Namespace) -> int:
     """Do the round trip, or the second half of it."""
     if args.command and args.source:
         raise UsageError("--from and a command were given; choose one of them")
-    if args.within and args.whole:
+    if args.within is not None and args.whole:
         raise UsageError("--within and --whole were given; choose one of them")
-    if args.out is not None:
-        args.out.mkdir(parents=True, exist_ok=True)
     trace = _trace(args)
     if args.window is not None:
         start, end = args.window
@@ -47,6 +45,7 @@ def run_profile(args: argparse.Namespace) -> int:
     analysis = analyse(trace)
     print(analysis.table())
     if args.out is not None:
+        args.out.mkdir(parents=True, exist_ok=True)
         trace.save(args.out / "trace.json")
         trace.to_perfetto(args.out / "trace.perfetto.json")
         print(f"\nThe trace, and a file for https://ui.perfetto.dev, are in {args.out}")
@@ -63,7 +62,7 @@ def _window(text: str) -> tuple[float, float]:
         start, end = float(first or 0), float(second or "inf")
     except ValueError:
         colon, start, end = "", 0.0, 0.0
-    if not colon or end <= start:
+    if not colon or not start < end:
         raise argparse.ArgumentTypeError(
             f"{text}: give two times in us, such as 100:250, :250 or 100:"
         )
@@ -81,7 +80,7 @@ def _trace(args: argparse.Namespace) -> Trace:
         print(f"Export: {source}\n")
     if source.suffix == ".sqlite":
         return _of_export(source, args)
-    if args.within:
+    if args.within is not None:
         raise UsageError(f"--within is for exports (.sqlite), and {source} is none: try --window")
     return Trace.load(source)
 
@@ -99,7 +98,7 @@ def _profiled(args: argparse.Namespace) -> Path:
 
 def _of_export(source: Path, args: argparse.Namespace) -> Trace:
     """Load the range that was asked for; else what agt.record() has marked, if anything; else all."""
-    if args.whole or args.within:
+    if args.whole or args.within is not None:
         return Trace.from_nsys(source, within=args.within)
     try:
         trace = Trace.from_nsys(source, within=OURS)

@@ -302,5 +302,6 @@ def test_there_is_a_slot_or_more(options: dict[str, int]) -> None:
 
 
 async def test_nothing_is_said_outside_of_the_block(sim: Device) -> None:
+    Conversations(MODEL).hang_up()
     with pytest.raises(UsageError, match="async with"):
         await anext(say(Conversations(MODEL), 1))

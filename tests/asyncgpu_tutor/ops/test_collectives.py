@@ -331,9 +331,9 @@ def test_a_call_that_no_rank_could_make_is_refused(four: Any) -> None:
     for call, message in (
         (lambda: four.all_reduce(array, "mean"), "no reduction"),
         (lambda: four.all_reduce([array]), "one for each of 4 ranks"),
-        (lambda: four.broadcast(array, root=4), "rank 4 .*count from 0"),
-        (lambda: four.broadcast(array, root=1.0), "rank 1.0 .*are integers"),
-        (lambda: four.send(array, to=True), "rank True .*are integers"),
+        (lambda: four.broadcast(array, root=4), "rank in <group .* from 0 to 3, and got 4"),
+        (lambda: four.broadcast(array, root=1.0), "an integer from 0 to 3, and got 1.0"),
+        (lambda: four.send(array, to=True), "an integer from 0 to 3, and got True"),
         (lambda: four.send(array, to=np.int64(0)).sync(), "rank 0 calls send with itself"),
         (lambda: four.recv(mine.borrow(), source=0).sync(), "rank 0 calls recv with itself"),
         (lambda: four.all_reduce(5), "all_reduce takes device arrays, and got int"),

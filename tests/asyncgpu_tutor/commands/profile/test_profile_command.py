@@ -147,6 +147,11 @@ def test_a_file_of_others_is_read_and_nothing_is_written(folder: Path, command: 
         '[{"ph": "X", "cat": "kernel", "name": "k", "ts": 5, "dur": 2, "pid": 0, "tid": 7}]'
     )
     assert "device    busy 2.0" in command("profile", "--from", "t.json").out
+    for wrong, told in (
+        (("no.json", "--out", "out"), "no file no.json"),
+        ((EXPORT, "--within", ""), "no NVTX range ''"),
+    ):
+        assert told in command("profile", "--from", *wrong, code=2).err
     assert [path.name for path in folder.iterdir()] == ["t.json"]
 
 

@@ -32,6 +32,8 @@ from tests.laws.kernels import SCALE, kernel
 from tests.laws.test_waiting import awaited
 
 scale_with: Any = kernel(SCALE)
+X = np.ones(1, np.float32)
+ONE: Any = (agt.relu, 1, X)
 
 
 def ones(n: int = 8, dtype: Any = np.float32) -> agt.DeviceArray:
@@ -52,6 +54,10 @@ async def put(data: Any) -> None:
 async def run_on_the_host(op: Any) -> None:
     async with agt.hostcalls() as host:
         await host.run(op)
+
+
+def warps(**more: Any) -> agt.types.Warps:
+    return agt.show_warps(*ONE, X.copy(), grid=1, block=1, **more)
 
 
 def in_a_context(call: Callable[[Any], object]) -> object:
@@ -310,6 +316,37 @@ OTHERS: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: MODEL.decode(3), UsageError, "tokens are in a list, and got 3"),
     (lambda: MODEL.decode([1.0]), UsageError, "tokens are 0 to 26, and got 1.0"),
     (lambda: agt.show_warps(RELU, until="1"), UsageError, "until='1' is no time above 0"),
+    (lambda: agt.show_warps(RELU, until=np.inf), UsageError, "until=inf is no time above 0"),
+    (lambda: warps(lesson=3), UsageError, "lesson of a picture is a text, and got 3"),
+    (lambda: warps().waits(-1), UsageError, "a warp is an integer from 0 to 0, and got -1"),
+    (lambda: warps().waits(0, "loads"), UsageError, "'loads' is not one of 'compute', 'load'"),
+    (lambda: agt.show_threads(*ONE, X.copy(), grid=1, block=1).step(-1),
+     UsageError, "a step is an integer from 0 to 1, and got -1"),
+    (lambda: agt.Trace(3), UsageError, "spans of a trace are in a list, and got 3"),
+    (lambda: agt.Trace().of([]), UsageError, r"of takes the name of a device, and got \[\]"),
+    (lambda: [*agt.Trace().each(3)], UsageError, "names of devices are in a list, and got 3"),
+    (lambda: agt.Trace().from_first([1]), UsageError, "spans are in a list, and got 1"),
+    (lambda: agt.Trace().with_lane("a", None), UsageError, "stretches are in a list, and got None"),
+    (lambda: agt.Trace().with_lane(["a"], ()), UsageError, r"a lane has a name, and got \['a'\]"),
+    *((lambda given=given: agt.Trace().with_lane("a", [given]), UsageError, "in us, which isn't before it")
+      for given in ((2, 1, "b"), ("0", 1, "b"), (0, 1, 3), (0, np.inf, "b"), (0, 1))),
+    (lambda: agt.Trace().overlap_between([1], "k"), UsageError, "spans are in a list, and got 1"),
+    (lambda: agt.Trace().happens_before("a", "b"), UsageError, "takes two spans, and got 'a'"),
+    (lambda: agt.Trace().plot(title=3), UsageError, "title of a picture is a text, and got 3"),
+    (lambda: agt.Trace().plot(lesson=3), UsageError, "lesson of a picture is a text, and got 3"),
+    (lambda: agt.compare_timelines([agt.Trace()], "a"), UsageError, "titles are in a list, and got 'a'"),
+    (lambda: agt.Trace.from_nsys("a.sqlite", limit="9"), UsageError, "limit is an integer, 1 or more"),
+    (lambda: agt.ranges.end("a"), UsageError, "end takes what start returned, and got 'a'"),
+    (lambda: agt.ranges.across(3), UsageError, "the name of a range is a text, and got 3"),
+    (lambda: agt.ranges.span(3).__enter__(), UsageError, "the name of a range is a text, and got 3"),
+    (lambda: agt.mapped(3), UsageError, "takes a pinned NumPy array, as agt.pin makes one, and got 3"),
+    (lambda: agt.work(1.0, 3), UsageError, "work has a name, and got 3"),
+    (lambda: agt.SimDevice(0, None), UsageError, "None is not a GPU that can be simulated"),
+    (lambda: agt.data.Quality.of([1, 0], [1]), ArrayShapeError, r"\(2,\) answers do not fit a"),
+    (lambda: agt.data.load_digits().quality([[1.0]]), ArrayShapeError, r"scores have shape \(1, 1\)"),
+    (lambda: agt.data.reference_features(MODEL, []), UsageError, "has 1 to 10 tokens, and got 0"),
+    (lambda: agt.data.reference_features(MODEL, [1] * 11), UsageError, "1 to 10 tokens, and got 11"),
+    (lambda: agt.data.reference_say(MODEL, [-1], 3, 1.0, X), UsageError, "are 0 to 26, and got -1"),
     # No fallback.
     (lambda: agt.use("cuda:99"),
      agt.errors.DeviceUnavailableError, r"cuda:99 is .*doctor .*--device sim on the comm"),

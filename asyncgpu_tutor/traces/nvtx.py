@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.errors import UsageError, demand
 
 DOMAIN = "asyncgpu_tutor"  # profilers show and filter our ranges by it
 
@@ -84,6 +84,7 @@ def push(name: str) -> Domain | None:
 @contextmanager
 def span(name: str) -> Generator[None]:
     """A range around code that does not await: ``with span("submit"): ...``."""
+    demand(name, str, "the name of a range is a text")
     domain = push(name)
     try:
         yield
@@ -111,12 +112,14 @@ class OpenRange(AbstractContextManager[None]):
 
 def start(name: str) -> OpenRange | None:
     """Open a range that any thread or task may `end`, and that need not nest; None while ranges are off."""
+    demand(name, str, "the name of a range is a text")
     return None if current_domain is None else OpenRange(current_domain, name)
 
 
 def end(token: OpenRange | None) -> None:
     """Close a range that `start` opened. None, or a range that has ended, is left as it is."""
     if token is not None:
+        demand(token, OpenRange, "end takes what start returned")
         token.end()
 
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from math import inf
 from numbers import Real
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.errors import UsageError, demand, entries_of, whole
 from asyncgpu_tutor.traces.formats import chrome, files, own_json
 from asyncgpu_tutor.traces.spans import DEVICE_KINDS, Metrics, Span, measure, relations
 from asyncgpu_tutor.traces.spans.notebook_output import NOTHING, Lines, damage_of, printable
-from asyncgpu_tutor.traces.spans.span import grouped
+from asyncgpu_tutor.traces.spans.span import by_number, grouped
 from asyncgpu_tutor.traces.spans.table import render
 from asyncgpu_tutor.traces.spans.vocabulary import clock_words, count
+from asyncgpu_tutor.traces.spans.whole_file import write_whole
 
 if TYPE_CHECKING:
     from asyncgpu_tutor.traces.formats.database import Rows
@@ -44,6 +46,9 @@ class Trace:
     clock: str = "simulated"
     device: str = ""
     about: Mapping[str, object] = field(default_factory=dict[str, object])
+
+    def __post_init__(self) -> None:
+        self.spans = entries_of("the spans of a trace", self.spans, Span)
 
     def __iter__(self) -> Iterator[Span]:
         return iter(self.spans)
@@ -77,8 +82,8 @@ class Trace:
 
     @property
     def devices(self) -> list[str]:
-        """Names of the devices that worked, sorted."""
-        return sorted({span.device for span in self.device_spans})
+        """Names of the devices that worked, by their numbers."""
+        return sorted({span.device for span in self.device_spans}, key=by_number)
 
     @property
     def windows(self) -> list[tuple[float, float]]:
@@ -97,6 +102,7 @@ class Trace:
         UsageError
             If no device of that name has worked.
         """
+        demand(device, str, "of takes the name of a device")
         parts = dict(self.each([device]))
         if device not in parts:
             there = ", ".join(self.devices) or "none"
@@ -107,7 +113,7 @@ class Trace:
         """For each of these devices that worked its part of the trace; see `of`."""
         work = grouped((s for s in self.spans if s.on_device), lambda span: span.device)
         hosts = grouped((s for s in self.spans if not s.on_device), lambda span: span.host)
-        for name in devices:
+        for name in entries_of("names of devices", devices, str):
             if name in work:
                 kept = [*work[name], *hosts.get(name, hosts.get("", ()))]
                 yield name, replace(self, spans=_closed(sorted(kept, key=attrgetter("id"))))
@@ -129,6 +135,7 @@ class Trace:
                 "between(start, end) takes two times in us, the earlier one first, and got "
                 f"{start!r:.99} and {end!r:.99}"
             )
+        start, end = float(start), float(end)  # NumPy's are no JSON
         inside = [s for s in self.spans if s.start < end and (s.end > start or s.start >= start)]
         cut = [_part(s, max(s.start, start), min(s.end, end)) for s in inside]
         about = {key: value for key, value in self.about.items() if key != "windows"}
@@ -136,7 +143,7 @@ class Trace:
 
     def from_first(self, spans: Iterable[Span] | None = None) -> Trace:
         """The same trace, with its first span at 0, or that of `spans`, and not where the recording began."""
-        chosen = self.spans if spans is None else spans
+        chosen = self.spans if spans is None else entries_of("spans", spans, Span)
         origin = min((span.start for span in chosen), default=0.0)
         about = dict(self.about)
         if windows := self.windows:
@@ -147,12 +154,19 @@ class Trace:
 
     def with_lane(self, name: str, stretches: Iterable[tuple[float, float, str]]) -> Trace:
         """The same trace with a lane of your own, for pictures; a stretch is a start, an end and a text."""
+        demand(name, str, "a lane has a name")
         first = max((span.id for span in self.spans), default=0) + 1
-        lane: dict[str, object] = {"lane": name}
-        more = [
-            Span(first + i, "range", text, start, end, "", detail=lane)
-            for i, (start, end, text) in enumerate(stretches)
-        ]
+        more = list[Span]()
+        for number, stretch in enumerate(entries_of("stretches", stretches, (list, tuple)), first):
+            match stretch:
+                case (Real() as a, Real() as b, str() as text) if -inf < float(a) <= float(b) < inf:
+                    times = float(a), float(b)
+                    more.append(Span(number, "range", text, *times, "", detail={"lane": name}))
+                case _:
+                    raise UsageError(
+                        "a stretch of a lane is a start and an end in us, which isn't before it, and a text: "
+                        f"not {stretch!r:.99}"
+                    )
         return replace(self, spans=[*self.spans, *more])
 
     def fill(self, spans: Iterable[Span], origin: float) -> None:
@@ -174,7 +188,7 @@ class Trace:
     def table(self) -> Lines:
         """The timeline as text: the facts of `plot`, for those who cannot see it, of the first 200 spans."""
         said = "".join(f"{line}\n" for line in damage_of(self.about))
-        return Lines(said + render(self.spans, device=self.device, clock=self.clock))
+        return Lines(said + render(self.spans, self.windows, device=self.device, clock=self.clock))
 
     def sql(self, query: str) -> Rows:
         """Ask the trace by SQL, for what nobody foresaw; a notebook shows the rows as a table.
@@ -213,7 +227,7 @@ class Trace:
 
     def save(self, path: str | Path) -> None:
         """Write `to_json` to a file."""
-        Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
+        write_whole(Path(path), self.to_json() + "\n")
 
     def to_perfetto(self, path: str | Path) -> None:
         """Write a file that https://ui.perfetto.dev opens: JSON in Chrome's format, so a ``.json`` fits."""
@@ -281,21 +295,21 @@ class Trace:
         # Only now, because a Python in a browser may have no sqlite3.
         from asyncgpu_tutor.traces.formats import nsys
 
-        return cls(*nsys.read_nsys(path, within=within, limit=limit))
+        return cls(*nsys.read_nsys(path, within=within, limit=whole("limit", limit, 1)))
 
 
 def _part(span: Span, start: float, end: float) -> Span:
-    """A part of a span, with what it waits within it."""
-    part = replace(span, start=start, end=end)
-    if (
-        start > span.start and span.waited_for_room
-    ):  # it waited before, and works here from the beginning
-        part = replace(
-            part, detail={k: v for k, v in part.detail.items() if k != "waited_for_room"}
-        )
-    cut = [(max(a, start) - start, min(b, end) - start) for a, b in span.waits]
-    waits = [(a, b) for a, b in cut if a < b]
-    return replace(part, detail={**part.detail, "waits": waits}) if cut else part
+    """A part of a span, with its part of the bytes, and what it waits within it."""
+    if (start, end) == (span.start, span.end):
+        return span
+    detail = {**span.detail}
+    if start > span.start:  # it waited for room before, and works here from the beginning
+        detail.pop("waited_for_room", None)
+    if isinstance(size := detail.get("bytes"), int):
+        detail["bytes"] = round(size * (end - start) / span.duration)
+    if cut := [(max(a, start) - start, min(b, end) - start) for a, b in span.waits]:
+        detail["waits"] = [(a, b) for a, b in cut if a < b]
+    return replace(span, start=start, end=end, detail=detail)
 
 
 def _closed(spans: list[Span]) -> list[Span]:

@@ -11,7 +11,7 @@ from asyncgpu_tutor.traces.analysis.finding import Finding
 from asyncgpu_tutor.traces.analysis.idle import CAUSE_WORDS, Evidence
 from asyncgpu_tutor.traces.spans.intervals import common_time, length, minus, union
 from asyncgpu_tutor.traces.spans.notebook_output import NAME, cut_output
-from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, Span, grouped
+from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, Span, by_number, grouped
 from asyncgpu_tutor.traces.spans.vocabulary import count, in_us, some
 from asyncgpu_tutor.traces.trace import Trace
 
@@ -167,12 +167,12 @@ def _exposed(seen: Evidence) -> Iterable[Finding]:
         return
     computing = (s for s in seen.device if s.kind in {"kernel", "graph"} and not s.talks)
     others = union((s.start, s.end) for s in computing)
-    late = {last.device for _, last in seen.waited}
+    late = sorted({last.device for _, last in seen.waited}, key=by_number)
     waited = union((s.start, min(s.end, last.start)) for s, last in seen.waited)
     enough = _EXPOSED * seen.metrics.device_makespan
     for name, spans, times, what in (
         ("exposed copies", copies, None, "copied between host and device"),
-        ("waiting for a GPU", talk, waited, f"waited in collectives for {', '.join(sorted(late))}"),
+        ("waiting for a GPU", talk, waited, f"waited in collectives for {', '.join(late)}"),
         ("exposed communication", talk, None, "exchanged data with other devices"),
     ):
         alone = minus(union((s.start, s.end) for s in spans), others)

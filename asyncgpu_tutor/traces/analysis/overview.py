@@ -92,7 +92,7 @@ class Analysis:
 
     def __repr__(self) -> str:
         if not self.trace.device_spans:
-            return f"<Analysis: no device work. {page.NOTHING}>"
+            return f"<Analysis: no device work{'' if self.trace.spans else f'. {page.NOTHING}'}>"
         m = self.metrics
         found = ", ".join(finding.name for finding in self.findings) or "none"
         damage = "".join(f"; {said}" for said in page.damage_of(self.trace.about))
@@ -103,7 +103,7 @@ class Analysis:
 
     def _repr_html_(self) -> str:
         nothing = f"<p>{escape(page.NOTHING)}</p>"
-        told = self.table()._repr_html_() if self.trace.device_spans else nothing
+        told = self.table()._repr_html_() if self.trace.spans else nothing
         return told + self.plot()._repr_html_()
 
     def table(self) -> page.Lines:

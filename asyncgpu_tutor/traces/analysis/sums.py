@@ -76,11 +76,12 @@ class Sums:
 def sums(seen: Evidence) -> Sums:
     """See `Analysis.sums`. Work of others, which only ran meanwhile, is left out."""
     device, calls = seen.device, seen.calls
+    ranges = (s for s in seen.trace if s.kind == "range" and "lane" not in s.detail)
     return Sums(
         _by_name(s for s in device if s.kind in {"kernel", "graph"}),
         _by_name(s for s in device if s.kind not in {"kernel", "graph"}),
         _by_name(s for s in seen.trace if s.kind in {"call", "wait"}),
-        _ranges((s for s in seen.trace if s.kind == "range"), device, calls),
+        _ranges(ranges, device, calls),
     )
 
 

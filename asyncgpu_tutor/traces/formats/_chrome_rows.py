@@ -112,7 +112,7 @@ def _whole_field(
     opened: dict[tuple[str, str], list[tuple[ChromeEvent, int]]] = {}
     last = 0
     for event in events:
-        if (kind := event.get("ph")) not in {"X", "B", "E"}:
+        if (kind := event.get("ph")) not in ("X", "B", "E"):
             continue
         try:
             start, end = _times(event)

@@ -11,6 +11,7 @@ from asyncgpu_tutor.traces.formats.own_json import json_text
 from asyncgpu_tutor.traces.spans.lanes import Lane, lanes, ranges_above
 from asyncgpu_tutor.traces.spans.span import Span
 from asyncgpu_tutor.traces.spans.vocabulary import KIND_WORDS, device_words
+from asyncgpu_tutor.traces.spans.whole_file import write_whole
 
 _Event = dict[str, object]
 
@@ -40,7 +41,7 @@ def write_chrome(
     events += _arrows(spans, place)
     facts = {"device": device, "clock": clock, "about": json_text(dict(about))}
     body = {"traceEvents": events, "displayTimeUnit": "ns", "otherData": {"asyncgpu_tutor": facts}}
-    path.write_text(json_text(body) + "\n", encoding="utf-8")
+    write_whole(path, json_text(body) + "\n")
 
 
 def _names(lane: Lane, row: list[int]) -> Iterator[str]:
@@ -48,7 +49,8 @@ def _names(lane: Lane, row: list[int]) -> Iterator[str]:
     where = f"{lane.device} " if lane.device else ""
     of_ranges = {i for span, i in zip(lane.spans, row, strict=True) if span.kind == "range"}
     others = max(row) + 1 - len(of_ranges)
-    for name, number in (("ranges", len(of_ranges)), (where + lane.name, others)):
+    ranges = lane.name if "lane" in lane.spans[0].detail else f"{where}ranges"
+    for name, number in ((ranges, len(of_ranges)), (where + lane.name, others)):
         yield from (name if number == 1 else f"{name}, row {i + 1}" for i in range(number))
 
 

@@ -21,6 +21,7 @@ from asyncgpu_tutor.traces.spans.span import Span
 
 _MOST_BYTES = 8 * 2**30
 _MOST_TEXT = 1_000_000  # bytes of one value
+_MOST_ROWS = 1_000_000  # of an answer: as many as a trace has spans
 _STEPS = 100_000  # instructions of SQLite between two calls of the progress handler
 _MOST_LOOKS = 20_000  # calls of that handler: a query is stopped after 2e9 instructions
 _MAGIC = b"SQLite format 3\0"
@@ -155,7 +156,10 @@ def ask(spans: Sequence[Span], query: str) -> Rows:
         connection.executemany(f"INSERT INTO spans VALUES ({', '.join('?' * len(_COLUMNS))})", rows)
         _only_reading(connection, ours=True)
         found = connection.execute(told(query))
-        return Rows(found.fetchall(), tuple(column[0] for column in found.description or ()))
+        answer = found.fetchmany(_MOST_ROWS + 1)
+        if len(answer) > _MOST_ROWS:
+            raise UsageError(f"more than {_MOST_ROWS:,} rows answer this: ask for less, by a LIMIT")
+        return Rows(answer, tuple(column[0] for column in found.description or ()))
     except (sqlite3.Error, sqlite3.Warning, OverflowError) as error:
         raise UsageError(
             f"SQLite cannot answer this: {error}. There is one table, spans, with the columns "

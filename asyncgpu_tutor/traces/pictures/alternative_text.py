@@ -7,7 +7,7 @@ from dataclasses import replace
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
-from asyncgpu_tutor.traces.spans import Metrics, Span
+from asyncgpu_tutor.traces.spans import Metrics, Span, measure
 from asyncgpu_tutor.traces.spans.intervals import gaps, union
 from asyncgpu_tutor.traces.spans.lanes import stream_name, stream_numbers
 from asyncgpu_tutor.traces.spans.notebook_output import NAME, cut_output, damage_of
@@ -42,7 +42,7 @@ def alt_text(trace: Trace, metrics: Metrics) -> str:
     if len(trace.devices) > 1:
         # Each has the whole host, which is in none of what is said of a device.
         work_alone = replace(trace, spans=work)
-        parts = [(name, part, part.metrics()) for name, part in work_alone.each(trace.devices)]
+        parts = [(name, part, measure(part)) for name, part in work_alone.each(trace.devices)]
     busy = [
         f"{name} is busy for {duration(own.device_active)}, and {_together(_work(part), own)}"
         for name, part, own in parts

@@ -42,7 +42,7 @@ class Panel:
     @property
     def height(self) -> float:
         """Of its lanes, in units of one."""
-        return self.layout.height if self.layout.bars else 2.0  # room for what is said instead
+        return self.layout.height if self.layout.bars else 2.8  # room for what is said instead
 
     @cached_property
     def arrows(self) -> list[Arrow]:

@@ -113,7 +113,7 @@ def painted(kinds: Iterable[SpanKind], picture: str) -> tuple[_Paints, str]:
         paint = fill = look.page or look.colour
         line = "var(--agt-quiet)" if look.page else darker(look.colour)
         if look.hatch:
-            name = f"{key}-{len(paints)}"
+            name = f"{key}-{kind}"  # two pictures may be known by the same words
             width = 2 if look.hatch == "...." else 1
             defs += (
                 f'<pattern id="{name}" width="6" height="6" patternUnits="userSpaceOnUse">'

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from asyncgpu_tutor.errors import UsageError, entries_of
+from asyncgpu_tutor.errors import UsageError, demand, entries_of
 from asyncgpu_tutor.traces.live import show
 from asyncgpu_tutor.traces.pictures import svg
 from asyncgpu_tutor.traces.pictures.alternative_text import alt_text
@@ -17,6 +17,7 @@ from asyncgpu_tutor.traces.spans import measure
 from asyncgpu_tutor.traces.spans.lanes import GROUPS, LaneGroup
 from asyncgpu_tutor.traces.spans.notebook_output import printable
 from asyncgpu_tutor.traces.spans.relations import Spans, select
+from asyncgpu_tutor.traces.spans.whole_file import write_whole
 
 if TYPE_CHECKING:
     from asyncgpu_tutor.traces.trace import Trace
@@ -37,6 +38,9 @@ class Timeline:
     panels: tuple[Panel, ...]
     lesson: str = ""
 
+    def __post_init__(self) -> None:
+        demand(self.lesson, str, "the lesson of a picture is a text")
+
     def __repr__(self) -> str:
         return f"<{self.words}>"
 
@@ -56,7 +60,7 @@ class Timeline:
         path = Path(path)
         if path.suffix != ".svg":
             raise UsageError(f"{path}: a picture's name has to end in .svg")
-        path.write_text(f"{_XML}{self.svg()}\n", encoding="utf-8")
+        write_whole(path, f"{_XML}{self.svg()}\n")
 
     def _repr_html_(self) -> str:
         return svg.told_below(self.svg(), self.lesson, self.words)
@@ -150,8 +154,10 @@ def compare_timelines(
         raise UsageError("compare_timelines takes a list of at least one trace, as in [one, two]")
     if together:
         traces = [trace.from_first(trace.device_spans) for trace in traces]
-    names = [trace.device or "Timeline" for trace in traces] if titles is None else list(titles)
-    marked = [None] * len(traces) if highlight is None else list(highlight)
+    names = [trace.device or "Timeline" for trace in traces]
+    names = names if titles is None else entries_of("titles", titles, str)
+    highlight = [None] * len(traces) if highlight is None else highlight
+    marked = entries_of("highlights", highlight, object)
     for what, given in (("title", names), ("highlight", marked)):
         if len(given) != len(traces):
             told = f"{len(traces)} traces, {len(given)} {what}s"
@@ -160,8 +166,8 @@ def compare_timelines(
         _panel(trace, name, lanes, spans)
         for trace, name, spans in zip(traces, names, marked, strict=True)
     ]
-    begin = min(panel.layout.begin for panel in panels)
-    end = max(panel.layout.end for panel in panels)
+    drawn = [panel.layout for panel in panels if panel.layout.bars] or [panels[0].layout]
+    begin, end = min(layout.begin for layout in drawn), max(layout.end for layout in drawn)
     for panel in panels:
         panel.layout.begin, panel.layout.end = begin, end
     return Timeline(tuple(panels), lesson)
@@ -174,6 +180,7 @@ def _panel(
     highlight: Spans | None,
     whole: bool = True,
 ) -> Panel:
+    demand(title, str, "the title of a picture is a text")
     for group in entries_of("lanes", lanes, str):
         if group not in GROUPS:
             choices = ", ".join(repr(choice) for choice in GROUPS)
@@ -182,5 +189,5 @@ def _panel(
     if highlight is not None:
         path = highlight == "critical path"
         chosen = metrics.critical_spans if path else select(trace, highlight)
-        out = frozenset(span.id for span in chosen)
+        out = frozenset(span.id for span in chosen) or None
     return Panel(trace, arrange(trace, lanes, whole=whole), title, out, metrics, tuple(lanes))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Literal
 
-from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, Span, grouped
+from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, Span, by_number, grouped
 from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_WORDS, engine_of
 
 StreamKey = tuple[str, int]  # a device, and the number that it gave to the stream
@@ -45,7 +45,7 @@ def stream_numbers(spans: Iterable[Span]) -> dict[StreamKey, int]:
         if number > 0:
             number = used[span.device] = used.get(span.device, 0) + 1
         found[span.device, span.stream] = number
-    return dict(sorted(found.items(), key=lambda item: (item[0][0], item[1])))
+    return dict(sorted(found.items(), key=lambda item: (by_number(item[0][0]), item[1])))
 
 
 def lane_name(number: int) -> str:
@@ -56,9 +56,9 @@ def lane_name(number: int) -> str:
 def stream_name(span: Span, numbers: Mapping[StreamKey, int]) -> str:
     """The name of the lane that a span is drawn on, with the device where there are several."""
     if span.stream is None:
-        return f"{span.host} host".lstrip()
-    name = lane_name(numbers[span.device, span.stream])
-    return f"{span.device} {name}" if len({device for device, _ in numbers}) > 1 else name
+        return str(span.detail.get("lane", f"{span.host} host".lstrip()))
+    name, keys = lane_name(numbers[span.device, span.stream]), [*numbers]  # by device
+    return f"{span.device} {name}" if keys[0][0] != keys[-1][0] else name
 
 
 def lane_of(trace: Iterable[Span], span: Span) -> str:
@@ -78,7 +78,7 @@ def lanes(trace: Iterable[Span], groups: Collection[LaneGroup] = GROUPS) -> list
     named = any("named" in span.detail for own in work.values() for span in own)
     shown = {} if named and "streams" not in groups else numbers
     found = [Lane("host", "", "host", _ordered(hosts.pop("", ())))]
-    for device in sorted({*hosts, *work}):
+    for device in sorted({*hosts, *work}, key=by_number):
         found.append(Lane("host", device, "host", _ordered(hosts.get(device, ()))))
         own = work.get(device, [])
         if "streams" in groups:

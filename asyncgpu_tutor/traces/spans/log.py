@@ -34,7 +34,7 @@ class SpanLog:
     about: dict[str, object] = field(default_factory=dict[str, object])
     spans: list[Span] = field(default_factory=list[Span])
     _last: dict[int, int] = field(default_factory=dict[int, int])
-    _waits: dict[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])
+    _waits: dict[int, dict[int, None]] = field(default_factory=dict[int, dict[int, None]])
 
     def draft(
         self,
@@ -70,12 +70,11 @@ class SpanLog:
     def heads(self, stream: int) -> tuple[int, ...]:
         """The spans that the next one on `stream` has to follow."""
         last = self._last.get(stream)
-        return (() if last is None else (last,)) + self._waits.get(stream, ())
+        return (() if last is None else (last,)) + tuple(self._waits.get(stream, ()))
 
     def wait(self, stream: int, heads: tuple[int, ...]) -> None:
         """The next span on `stream` also follows `heads`, which an event carried over."""
-        known = self._waits.get(stream, ())
-        self._waits[stream] = known + tuple(h for h in heads if h not in known)
+        self._waits.setdefault(stream, {}).update(dict.fromkeys(heads))
 
     def finish(self, draft: Draft, start: float, end: float, **detail: object) -> Span:
         """The times are known, in us: write the span down."""

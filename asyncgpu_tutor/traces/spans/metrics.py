@@ -16,7 +16,7 @@ from asyncgpu_tutor.traces.spans.intervals import (
 )
 from asyncgpu_tutor.traces.spans.lanes import StreamKey
 from asyncgpu_tutor.traces.spans.relations import CriticalPathStep, critical_path
-from asyncgpu_tutor.traces.spans.span import DEVICE_KINDS, Span, SpanKind, grouped
+from asyncgpu_tutor.traces.spans.span import DEVICE_KINDS, Span, SpanKind, by_number, grouped
 from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_WORDS, EngineName, engine_of
 
 # Ranges are left out, because calls, waits and work happen within them and would count twice.
@@ -34,7 +34,7 @@ class Metrics:
     Attributes
     ----------
     makespan : float
-        Last end minus first start over all spans, in us. 0 for an empty trace.
+        Last end minus first start over all spans but lanes of your own, in us. 0 for an empty trace.
     device_makespan : float
         The same over device spans only.
     stream_busy : mapping of (device, stream) to float
@@ -135,7 +135,7 @@ def measure(trace: Iterable[Span], windows: Sequence[Interval] = ()) -> Metrics:
             work.setdefault(span.device, []).append(interval)
         elif kind in host:
             host[kind].append(interval)
-    scopes = {name: scope_of(found, windows) for name, found in sorted(work.items())}
+    scopes = {name: scope_of(work[name], windows) for name in sorted(work, key=by_number)}
     lanes = {key: common_time(union(streams[key]), scopes[key[0]]) for key in sorted(streams)}
     by_device = grouped(lanes, lambda key: key[0])
     parts = [
@@ -144,8 +144,8 @@ def measure(trace: Iterable[Span], windows: Sequence[Interval] = ()) -> Metrics:
         if scope
     ]
     makespan = length(union(i for scope in scopes.values() for i in scope))
-    if not windows and spans:
-        makespan = max(s.end for s in spans) - min(s.start for s in spans)
+    if not windows and (found := [s for s in spans if "lane" not in s.detail]):
+        makespan = max(s.end for s in found) - min(s.start for s in found)
     return Metrics(
         makespan=makespan,
         device_makespan=math.fsum(map(length, scopes.values())),

@@ -83,7 +83,7 @@ def html_table(rows: Iterable[Sequence[str]], head: Sequence[str]) -> str:
 
 
 def _row(cells: Sequence[str], tag: str) -> str:
-    sides = ("left", *("right" for _ in cells[1:]))
+    sides = ["left", *("right" for _ in cells)][: len(cells)]
     told = (
         f"<{tag} style='text-align:{side}'"
         + (f' title="{escape(cell)}"' if len(cell) > _CELL else "")

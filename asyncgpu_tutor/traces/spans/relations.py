@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from operator import attrgetter
 
-from asyncgpu_tutor.errors import UsageError
+from asyncgpu_tutor.errors import UsageError, demand, entries_of
 from asyncgpu_tutor.traces.spans.intervals import common_time, length, union
 from asyncgpu_tutor.traces.spans.span import Span, grouped
 
@@ -35,7 +35,7 @@ def select(trace: Iterable[Span], which: Spans) -> list[Span]:
     if isinstance(which, Span):
         return [which]
     if not isinstance(which, str):
-        return list(which)
+        return entries_of("spans", which, Span)
     found = [span for span in trace if span.name == which]
     if not found:
         names = ", ".join(repr(name) for name in sorted({span.name for span in trace})) or "none"
@@ -77,8 +77,10 @@ def happens_before(trace: Iterable[Span], a: Span, b: Span, *, host: bool = Fals
     is bound to end before the wait *ends*. A span does not happen before itself.
     """
     by_id = {span.id: span for span in trace}
-    if b.id not in by_id:
-        raise UsageError(f"happens_before: the span {b.name!r} ({b.id}) is not of this trace")
+    for span in (a, b):
+        demand(span, Span, "happens_before takes two spans")
+        if span.id not in by_id:
+            raise UsageError(f"happens_before: {span.name!r} ({span.id}) is not of this trace")
     before = stream_predecessors(trace)
     if host:
         line = [s for _, s in sorted(by_id.items()) if not s.on_device and s.kind != "range"]

@@ -1,5 +1,6 @@
 """One interval on one lane: the only schema for time in this package."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar, cast, get_args
@@ -128,6 +129,11 @@ def grouped(things: Iterable[T], by: Callable[[T], K]) -> dict[K, list[T]]:
     for thing in things:
         found.setdefault(by(thing), []).append(thing)
     return found
+
+
+def by_number(device: str) -> str:
+    """The key by which devices are sorted: sim:2 comes before sim:10."""
+    return re.sub("[0-9]+", lambda number: number[0].zfill(9), device)
 
 
 def call_name(kind: SpanKind, name: str) -> str:

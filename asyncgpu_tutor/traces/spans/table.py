@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
+from asyncgpu_tutor.traces.spans.intervals import Interval
 from asyncgpu_tutor.traces.spans.lanes import (
     Lane,
     StreamKey,
@@ -15,7 +16,7 @@ from asyncgpu_tutor.traces.spans.lanes import (
 from asyncgpu_tutor.traces.spans.metrics import Metrics, measure
 from asyncgpu_tutor.traces.spans.notebook_output import NAME, NOTHING, PAGE, cut_output, wrapped
 from asyncgpu_tutor.traces.spans.relations import CriticalPathStep
-from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, Span, SpanKind, grouped
+from asyncgpu_tutor.traces.spans.span import UNIFIED_MEMORY, Span, SpanKind, by_number, grouped
 from asyncgpu_tutor.traces.spans.vocabulary import ENGINE_WORDS, KIND_WORDS, clock_words, count
 
 _COLUMNS = ("start", "duration", "lane", "kind", "name", "operation")
@@ -28,12 +29,15 @@ _LETTERS: Mapping[SpanKind, str] = {
 _NO_ROOM = ":"  # where a kernel waits for its first place, which is no work
 
 
-def render(spans: Sequence[Span], *, device: str, clock: str, width: int = 60) -> str:
+def render(
+    spans: Sequence[Span], windows: Sequence[Interval] = (), *, device: str, clock: str, width: int = 60
+) -> str:  # fmt: skip
     """The timeline as text: a heading, all spans by start, lanes and metrics; see `Trace.table`."""
     parts = [_heading(spans, device, clock)]
     if spans:
         numbers = stream_numbers(spans)
-        parts += [_spans(spans, numbers), _lanes(spans, width), _metrics(spans, clock, numbers)]
+        parts += [_spans(spans, numbers), _lanes(spans, width)]
+        parts.append(_metrics(spans, windows, clock, numbers))
     return "\n\n".join(parts)
 
 
@@ -134,15 +138,17 @@ def _strip(lane: Lane, begin: float, column: float, width: int) -> str:
 
 
 # ------------------------------------------------------------------ the metrics
-def _metrics(spans: Sequence[Span], clock: str, numbers: Mapping[StreamKey, int]) -> str:
-    m = measure(spans)
-    devices = sorted({device for device, _ in m.stream_busy})
+def _metrics(
+    spans: Sequence[Span], windows: Sequence[Interval], clock: str, numbers: Mapping[StreamKey, int]
+) -> str:
+    m = measure(spans, windows)
+    devices = sorted({device for device, _ in m.stream_busy}, key=by_number)
     work = grouped((s for s in spans if s.on_device), lambda span: span.device)
     alone = f" (device alone {m.device_makespan:.2f})" if len(devices) < 2 else ""
     rows = [("makespan", f"{m.makespan:.2f}{alone}")]
     for name in devices:
         several = f"{name} " if len(devices) > 1 else ""
-        own = measure(work[name]) if several else m
+        own = measure(work[name], windows) if several else m
         rows += [(several + what, told) for what, told in _of_device(own, numbers)]
     host = [f"{KIND_WORDS[kind]} {time:.2f}" for kind, time in m.host.items() if time]
     if host:
@@ -150,7 +156,8 @@ def _metrics(spans: Sequence[Span], clock: str, numbers: Mapping[StreamKey, int]
     if m.critical_path:
         rows.append(("critical path", _path(m.critical_path, numbers)))
     size = max(len(name) for name, _ in rows)
-    lines = [f"Metrics ({clock_words(clock)}):"]
+    within = f", of {count(len(windows), 'window')}" if windows else ""
+    lines = [f"Metrics{within} ({clock_words(clock)}):"]
     return "\n".join(lines + [f"  {name.ljust(size)}  {text}" for name, text in rows])
 
 

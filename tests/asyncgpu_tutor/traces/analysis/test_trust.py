@@ -159,3 +159,11 @@ def test_no_timeline_is_impossible(
     left_out = sum(int(line.split()[0]) for line in said if "left out" in line)
     assert len(trace.device_spans) <= len(work) <= len(trace.device_spans) + left_out
     hold(trace)
+
+
+def test_ranges_alone_are_more_than_nothing() -> None:
+    found = agt.analyse(Trace([Span(0, "range", "a", 0, 9, ""), Span(1, "range", "b", 1, 5, "")]))
+    assert repr(found) == "<Analysis: no device work>"
+    assert "No device work was recorded." in found._repr_html_()
+    (panel,) = found.plot().panels
+    assert {panel.state(bar) for bar in panel.layout.bars} == {""}  # there is no critical path

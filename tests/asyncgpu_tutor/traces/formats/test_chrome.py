@@ -49,8 +49,11 @@ def test_each_lane_is_a_row_with_its_name_and_order(trace: Trace, tmp_path: Path
 def test_ranges_are_in_rows_above_the_calls_of_the_host(tmp_path: Path) -> None:
     times = {"a": (0, 9), "across": (1, 12), "nested": (2, 8)}
     host = [Span(i, "range", n, *times[n], "") for i, n in enumerate(times)]
-    rows = lanes(written(Trace([*host, Span(4, "call", "c", 2, 3, "")]), tmp_path))
-    assert rows == {f"ranges, row {i}": [n] for i, n in enumerate(times, 1)} | {"host": ["c"]}
+    other = Span(5, "range", "r", 0, 1, "sim:0", detail={"host": "sim:0"})
+    trace = Trace([*host, Span(4, "call", "c", 2, 3, ""), other])
+    rows = lanes(written(trace.with_lane("mine", [(0, 1, "m")]), tmp_path))
+    expected = {f"ranges, row {i}": [n] for i, n in enumerate(times, 1)} | {"host": ["c"]}
+    assert rows == {**expected, "sim:0 ranges": ["r"], "mine": ["m"]}
 
 
 def test_spans_of_a_stream_that_overlap_by_an_imprecise_clock_all_show(tmp_path: Path) -> None:

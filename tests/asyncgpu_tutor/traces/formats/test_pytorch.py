@@ -145,6 +145,7 @@ def test_numbers_that_nothing_can_have_and_halves_of_letters_are_left_out(tmp_pa
     ("body", "message"),
     [
         ({"traceEvents": []}, "neither GPU work nor ranges"),
+        ({"traceEvents": [{"ph": ["X"]}]}, "neither GPU work nor ranges"),
         ({"traceEvents": [event("kernel", "k", "soon", 1)]}, "ts is 'soon'"),
         ({"nodes": []}, "not a trace"),
         (3, "not an object"),

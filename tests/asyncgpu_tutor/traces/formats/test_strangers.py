@@ -122,6 +122,8 @@ def test_each_window_of_a_range_counts_for_itself(tmp_path: Path) -> None:
 def test_a_range_that_repeats_is_summed_and_saved_by_its_windows(tmp_path: Path) -> None:
     trace = read(loop(), tmp_path, within="step")
     m = trace.metrics()
+    assert "Metrics, of 3 windows (clock: Nsight" in trace.table()
+    assert f"{m.device_active:.2f}, idle {m.device_idle:.2f}\n" in trace.table()
     # What lies within a window by chance is called other work.
     assert [s.name for s in trace.device_spans if s.detail.get("other")] == ["other"]
     assert {row.name for row in agt.analyse(trace).sums.kernels} == {"a", "b"}
@@ -169,13 +171,18 @@ def test_sums_have_shares_and_rates_and_ranges_are_projected_on_the_device(tmp_p
 
 
 # ------------------------------------------------------------------ SQL
-def test_a_trace_answers_questions_that_nobody_foresaw(tmp_path: Path) -> None:
+def test_a_trace_answers_questions_that_nobody_foresaw(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     trace = read(small(), tmp_path)
     rows = trace.sql(
         "select work.name, call.name, json_extract(work.detail, '$.cuda_stream') from spans work "
         "join spans call on work.call = call.id order by work.start"
     )
     copied, *launched = rows
+    monkeypatch.setattr(database, "_MOST_ROWS", 3)
+    with pytest.raises(UsageError, match="more than 3 rows answer this: ask for less"):
+        trace.sql("with recursive n(i) as (select 1 union all select i + 1 from n) select i from n")
     assert copied == ("h2d", "enqueue h2d", 13)
     assert launched == [("relu", "launch relu", 13), ("matvec", "launch matvec", 14)]
     assert ">relu</td>" in rows._repr_html_()
@@ -204,3 +211,4 @@ def test_what_would_change_something_or_never_ends_is_refused(
             trace.sql(query)
     else:
         assert trace.sql(query) == []
+        assert "<table>" in trace.sql(query)._repr_html_()

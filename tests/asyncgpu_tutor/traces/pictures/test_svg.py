@@ -106,6 +106,14 @@ def test_every_kind_is_drawn_and_a_name_that_does_not_fit_is_shortened_or_left_o
     assert fitting("sgemm_naive", 10, 11) == ""
 
 
+def test_one_pattern_has_one_name_on_a_page_with_two_pictures() -> None:
+    pictures = (Trace([Span(0, kind, "x", 0, 9, "d", 1)]).plot().svg() for kind in ("h2d", "d2h"))
+    patterns = [re.findall(r'<pattern id="(.*?)".*?<path d="(.*?)"', svg) for svg in pictures]
+    ((up, rising),), ((down, falling),) = patterns
+    assert up != down
+    assert rising != falling
+
+
 def test_nothing_is_drawn_outside_of_the_picture(mlp: Trace) -> None:
     for picture in (mlp.plot(), compare_timelines([mlp, mlp])):
         root = ET.fromstring(picture.svg())

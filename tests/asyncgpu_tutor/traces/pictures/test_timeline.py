@@ -187,7 +187,12 @@ def test_where_nothing_is_drawn_that_is_said() -> None:
         (Trace(), "host", "Nothing was recorded. A trace is filled when"),
         (Trace([one("call")]), "engines", "Nothing on these lanes."),
     ):
-        assert said in " ".join(texts(plot(trace, lanes=(lane,)), "agt-facts"))
+        picture = plot(trace, lanes=(lane,))
+        assert said in " ".join(texts(picture, "agt-facts"))
+        (*_, last), (rule, *_) = drawn(picture, "agt-facts"), drawn(picture, "agt-rule")
+        assert isinstance(last, scenes.SceneText)
+        assert isinstance(rule, scenes.SceneLine)
+        assert last.y + 3 < rule.points[0][1]
 
 
 @pytest.mark.parametrize(("end", "unit"), [(90.0, "\u00b5s"), (90e3, "ms")])
@@ -220,6 +225,9 @@ def test_compare_puts_all_on_one_scale_and_lets_something_stand_out_in_each(mlp:
     marked, plain = picture.panels
     assert {marked.state(bar) for bar in marked.layout.bars} == {"out", "faded"}
     assert {plain.state(bar) for bar in plain.layout.bars} == {""}
+    late = Trace([one(start=1e6, end=1e6 + 5)])  # of which nothing would be seen beside a 0
+    (nothing, _) = compare_timelines([Trace(), late]).panels
+    assert (nothing.layout.begin, nothing.layout.end) == (1e6, 1e6 + 5)
 
 
 def test_mistakes_are_answered_with_the_choices(mlp: Trace) -> None:

@@ -4,10 +4,12 @@ from dataclasses import replace
 from itertools import pairwise
 from random import Random
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import asyncgpu_tutor as agt
 from asyncgpu_tutor.errors import UsageError
 from asyncgpu_tutor.traces.spans import Span, SpanKind, SpanLog, measure
 from asyncgpu_tutor.traces.spans.lanes import lanes
@@ -227,15 +229,17 @@ def test_where_time_begins_changes_no_measure(
 def test_spans_are_cut_and_what_lies_outside_is_forgotten() -> None:
     spans = [
         Span(0, "kernel", "before", 0, 2, "sim:0", 1),
-        Span(1, "kernel", "into", 2, 6, "sim:0", 1, after=(0,)),
-        Span(2, "kernel", "in", 6, 7, "sim:0", 1, after=(1,)),
+        Span(1, "h2d", "into", 2, 6, "sim:0", 1, after=(0,), detail={"bytes": 4000}),
+        Span(2, "d2h", "in", 6, 7, "sim:0", 1, after=(1,), detail={"bytes": 500}),
         Span(3, "call", "a moment", 8, 8, "sim:0"),
         Span(4, "kernel", "after", 8, 9, "sim:0", 1),
     ]
-    window = Trace(spans, "CUPTI", "a GPU").between(4, 8)
+    window = Trace(spans, "CUPTI", "a GPU").between(np.int64(4), np.float32(8))
     (into, inside) = ((s.name, s.start, s.end, s.after) for s in window)
     assert (into, inside) == (("into", 4, 6, ()), ("in", 6, 7, (1,)))
     assert (window.clock, window.device) == ("CUPTI", "a GPU")
+    assert [s.detail["bytes"] for s in window] == [2000, 500]  # at the rate of the whole copy
+    assert '"start": 4.0' in window.to_json()
     assert [s.name for s in Trace(spans).between(8, 9)] == ["a moment", "after"]
 
 
@@ -243,3 +247,20 @@ def test_spans_are_cut_and_what_lies_outside_is_forgotten() -> None:
 def test_a_window_that_is_none_is_refused(times: tuple[float, float]) -> None:
     with pytest.raises(UsageError, match="the earlier one first"):
         Trace().between(*times)
+
+
+def test_a_lane_of_your_own_is_in_no_number() -> None:
+    trace = Trace([Span(0, "kernel", "k", 0, 9, "sim:0", 1)])
+    drawn = trace.with_lane("mine", [(-50, 300, "before and after")])
+    assert drawn.metrics() == trace.metrics()
+    assert agt.analyse(drawn).sums.ranges == ()
+    assert "-50.00    350.00  mine      range   before and after" in drawn.table()
+
+
+def test_devices_go_by_their_numbers() -> None:
+    names = [f"sim:{n}" for n in range(12)]
+    spans = [Span(i, "kernel", "k", 11 - i, 12, name, 1) for i, name in enumerate(names)]
+    trace = Trace(spans[::-1])
+    assert trace.devices == names == [lane.device for lane in lanes(trace, ["streams"])]
+    told = [line.split()[0] for line in trace.table().splitlines() if "device busy" in line]
+    assert told == names

@@ -49,7 +49,7 @@ HUNT = r"""
 extern "C" __global__ void hunt(
     unsigned int steps, const unsigned int* next, unsigned int* place)
 {
-    unsigned int here = place[threadIdx.x];
+    unsigned int here = threadIdx.x;
     for (unsigned int s = 0; s < steps; s++) {
         here = next[here];
     }
@@ -65,7 +65,7 @@ extern "C" __global__ void hunt(
 # %% id=run-all-code tags=helpers
 slips = np.random.default_rng(0).permutation(1 << 15).astype(np.uint32)
 slips_there = agt.h2d(slips, "next").sync().share()
-places = [agt.arange(32, np.uint32, name=f"place {i}").sync() for i in range(16)]
+places = [agt.empty(32, np.uint32, name=f"place {i}").sync() for i in range(16)]
 kernels = [agt.Kernel(HUNT.replace("hunt", f"job{i}")) for i in range(16)]  # so each bar has its name
 
 
@@ -123,7 +123,7 @@ reveal("05-opening", f"{in_turn.metrics().makespan:.0f}", picture)
 # %% id=05-opening lesson
 # All three long jobs are in one queue, one after the other. The other streams are nearly idle.
 
-# %% id=05-opening told truth=535
+# %% id=05-opening told truth=525
 # > **Misconception: if the streams take turns, they share the work evenly.**
 # >
 # > - *What you see:* one stream with nearly all of the work, while the others are idle.
@@ -251,7 +251,7 @@ reveal("05-counted", f"{three:.0f}", picture, five=five)
 # %% id=05-counted lesson
 # On three streams and on five, no two long jobs share a stream. Short ones wait behind them.
 
-# %% id=05-counted told truth=374
+# %% id=05-counted told truth=371
 # **Three checkouts beat four.** Five need {five:.0f} µs. The long jobs come four apart, and pools of three and five don't keep step with that, so no long job waits for another. But the last of them is the ninth job, and the eight calls before it take Python as long as a long job takes: look when `job8` begins.
 
 # %% [markdown] id=milk

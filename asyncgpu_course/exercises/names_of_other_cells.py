@@ -33,13 +33,9 @@ def strays(answer: object) -> str:
 
 
 def _functions(answer: object) -> Iterator[FunctionType]:
-    if isinstance(answer, FunctionType):
-        yield answer
-    elif isinstance(answer, type):
-        yield from (f for f in vars(answer).values() if isinstance(f, FunctionType))
-    elif isinstance(answer, tuple | list):
-        for part in cast("tuple[Any, ...] | list[Any]", answer):
-            yield from _functions(part)
+    for part in cast("tuple[Any, ...]", answer) if isinstance(answer, tuple) else (answer,):
+        found: list[object] = [*vars(part).values()] if isinstance(part, type) else [part]
+        yield from (f for f in found if isinstance(f, FunctionType))
 
 
 def _global_names(code: CodeType) -> Iterator[str]:

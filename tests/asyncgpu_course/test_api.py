@@ -154,10 +154,12 @@ def test_an_answer_that_is_no_answer_is_rejected_with_a_cause() -> None:
 def _nothing(*_: object) -> None: ...
 
 
+_IN_ITSELF = list[object]()
+_IN_ITSELF.append({"a": _IN_ITSELF})
 NO_ANSWERS: list[Callable[[], object]] = [
     lambda: np.zeros(3), lambda: {"a": np.zeros(3)}, lambda: (np.zeros(3), np.zeros(3)), agt.Trace,
     lambda: partial(max, 1), lambda: ("?", _nothing), lambda: ("too few streams", _nothing),
-    lambda: agt.StreamPoolRoundRobin(2), agt.StreamPoolRoundRobin,
+    lambda: agt.StreamPoolRoundRobin(2), agt.StreamPoolRoundRobin, lambda: np.float64(3), lambda: _IN_ITSELF,
 ]  # fmt: skip
 
 

@@ -192,7 +192,7 @@ def _try(exercise: Exercise, answer: object) -> float | None:
     must(awaited or not inspect.isfunction(model) or not later(answer), cause)
     with private_device(), told(_FAR), not_for_ever():
         score = exercise.check(answer, model)
-    if inspect.isfunction(answer):
+    if inspect.isfunction(model) and callable(answer):
         ask_again(exercise, answer, model)
     if exercise.hostile is not None:
         for seed in ADVERSARIES:

@@ -28,7 +28,9 @@ def ask_again(exercise: Exercise, answer: Callable[..., Any], model: object) -> 
         pieces, called = again()
     numbers = range(0, min(len(pieces), 5) if exercise.lets_errors_out else 0, 2)
     tries = [(n, -1, f"the device refuses to run `{pieces[n]}`") for n in numbers]
-    names = [*inspect.signature(answer).parameters] * 99  # since one may have a star
+    given = inspect.signature(answer).parameters.values()
+    names = [p.name for p in given if p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD)]
+    names += names[-1:] * 99  # since the last may have a star
     tries += [(-1, place, f"`{names[place]}` raises an error") for place in {*called}]
     for number, place, happens in tries:
         came_out = False
@@ -52,7 +54,7 @@ def _pieces(
     """
     names, called, asked, plain = list[str](), list[int](), list[object](), CheckDevice.enqueue
 
-    @wraps(answer)
+    @wraps(answer, updated=())  # it may be an object with attributes
     def noted(*args: Any, **kwargs: Any) -> Any:
         asked.append(args)
 

@@ -1275,3 +1275,17 @@ async def largest(op):
     await asyncio.sleep(0)
     agt.synchronize()
     return numbers.max()
+
+
+# %% id=06-largest cause="when the device refuses to run `h2d`, the error doesn't come out of your function"
+from functools import partial
+
+
+async def largest_or(number, op):
+    try:
+        return (await op).max()
+    except agt.DeviceError:
+        return number
+
+
+largest = partial(largest_or, 0.0)

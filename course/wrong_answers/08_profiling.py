@@ -549,3 +549,15 @@ def largest_gap(trace):
 # %% id=08-enough cause="here 2362.39, and returned 123.1"
 def enough(once, old, new, times):  # in thousands of µs
     return once / new / (old / new - 1) / 15.17
+
+
+# %% id=08-annotate cause="when `both` raises an error, the error doesn't come out"
+async def handle(i, *both):
+    with agt.ranges.across("request"):
+        with agt.ranges.span("prepare"):
+            x = both[0](i)
+        try:
+            op = both[1](x)
+        except agt.DeviceError:
+            return None
+        return await op

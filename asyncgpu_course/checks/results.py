@@ -215,6 +215,15 @@ def a_number(got: object, what: str, *, whole: bool = False) -> None:
     must(is_number(got, whole=whole), f"{what} {cause}, and not {brief(got)}")
 
 
+def a_graph(name: str, graph: object, stream: agt.types.Stream) -> None:
+    """The answer of this name returned a graph that was captured on this stream."""
+    cause = f"`{name}` should return a graph, and returned {brief(graph)}: "
+    must(isinstance(graph, agt.CudaGraph), cause + "`graph_on(stream)` makes one")
+    cause = "the graph was captured on another stream than the given one, "
+    on_it = cast(agt.CudaGraph[Any], graph).stream == stream
+    must(on_it, cause + "where its updates would run, too: `graph_on(stream)`")
+
+
 def of_dtype(array: Any, dtype: object) -> None:
     """The array has this dtype, which `equal` does not look at."""
     must(array.dtype == dtype, f"the array has dtype {array.dtype}, and should have {dtype}")

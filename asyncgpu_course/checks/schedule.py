@@ -79,10 +79,11 @@ def one_stream(trace: agt.Trace) -> None:
 
 
 def on_stream(trace: agt.Trace, name: str, stream: int, called: str) -> None:
-    """The first span of this name was on the stream of this number, which the answer knows by a name."""
-    span = _first(trace, name)
-    cause = f"`{name}` ran on {lane_of(trace, span)} of the picture, which isn't `{called}`, where it belongs"
-    must(span.stream == stream, cause, span)
+    """All spans of this name were on the stream of this number, which the answer knows by a name."""
+    for span in (_first(trace, name), *trace.find(name)):
+        lane = lane_of(trace, span)
+        cause = f"`{name}` ran on {lane} of the picture, which isn't `{called}`, where it belongs"
+        must(span.stream == stream, cause, span)
 
 
 def only_on(trace: agt.Trace, *given: agt.types.Stream) -> None:

@@ -177,3 +177,26 @@ extern "C" __global__ void search(
     }
 }
 """
+
+
+# %% id=14-grep
+GREP = r"""
+extern "C" __global__ void grep(
+    int n, const unsigned char* text, unsigned char letter, int* places, int* count)
+{
+    __shared__ int before[33], base;               // one atomic for a whole block
+    int i = blockIdx.x * blockDim.x + threadIdx.x, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    bool yes = i < n && text[i] == letter;
+    unsigned int votes = __ballot_sync(0xffffffffu, yes);
+    if (lane == 0) before[warp + 1] = __popc(votes);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        before[0] = 0;
+        for (int w = 0; w < blockDim.x / 32; w++) before[w + 1] += before[w];
+        int all = before[blockDim.x / 32];
+        if (all > 0) base = atomicAdd(count, all);
+    }
+    __syncthreads();
+    if (yes) places[base + before[warp] + __popc(votes & ((1u << lane) - 1))] = i;
+}
+"""

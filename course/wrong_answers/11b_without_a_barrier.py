@@ -234,7 +234,7 @@ def avalanche(drop, topple, unstable, stream):
     return agt.zip(drop(), lower, waves).graph_on(stream)
 
 
-# %% id=11b-while cause="should return a CUDA graph"
+# %% id=11b-while cause="should return a graph"
 def avalanche(drop, topple, unstable, stream):
     drop().sync_on(stream)
     while agt.d2h(unstable.borrow()).sync_on(stream)[0]:
@@ -486,3 +486,9 @@ def settle(round_op, every, stream):
 # %% id=11b-ask-less cause="with every=1, 120 rounds and 30 looks at a flag, and 120 looks would be right"
 # - rounds = 0
 # + every, rounds = 4, 0
+
+
+# %% id=11b-while cause="the graph was captured on another stream than the given one"
+# - down = agt.zeros(1, np.int32).sync_on(stream)
+# + stream = agt.create_stream()
+# + down = agt.zeros(1, np.int32).sync_on(stream)

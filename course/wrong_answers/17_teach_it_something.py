@@ -85,9 +85,9 @@
 
 
 # %% id=17-ahead cause="a batch was copied 8 times, and 4 is right: each of them once"
-# - step(here[i]).async_on(stream)
-# + agt.memcpy(here[i].borrow(), batch).async_on(stream)
-# + step(here[i]).async_on(stream)
+# - agt.memcpy(here[i].borrow(), batch).async_on(other)
+# + agt.memcpy(here[i].borrow(), batch).async_on(other)
+# + agt.memcpy(here[i].borrow(), batch).async_on(other)
 
 
 # %% id=17-rate cause="with the weights in the end, element 0 is 0.0951231, and should be 3.28262"
@@ -317,3 +317,28 @@ def watched(step, loss, rounds, every, stream, draw):  # with one step of the ne
 # + __syncthreads();
 # + i = blockIdx.x * 64 + threadIdx.x;
 # + if (i < examples) out[i] = told[threadIdx.x];
+
+
+# %% id=17-ahead cause="`step` ran on stream 2 of the picture, which isn't `stream`, where it belongs"
+# - def train(step, batches, here, stream, other):
+# + def train(step, batches, here, other, stream):
+
+
+# %% id=17-ahead cause="`h2d` ran on stream 1 of the picture, which isn't `other`, where it belongs"
+# - used = [stream.record(), stream.record()]
+# + other, used = agt.create_stream(), [stream.record(), stream.record()]
+
+
+# %% id=17-rate cause="`step` ran on stream 1 of the picture, which isn't `stream`, where it belongs"
+# - given = agt.pin(np.array(rates, np.float32))
+# + stream, given = agt.create_stream(), agt.pin(np.array(rates, np.float32))
+
+
+# %% id=17-live cause="`step` ran on stream 1 of the picture, which isn't `stream`, where it belongs"
+# - places, waiting = agt.pinned((2, 1)), []
+# + stream, places, waiting = agt.create_stream(), agt.pinned((2, 1)), []
+
+
+# %% id=17-snapshot cause="`step` ran on stream 1 of the picture, which isn't `stream`, where it belongs"
+# - def train(step, weights, spare, hosts, every, stream, other):
+# + def train(step, weights, spare, hosts, every, other, stream):

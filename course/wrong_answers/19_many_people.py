@@ -436,3 +436,8 @@ def ask(desk, visitor):
 # + if len(desk.line) > desk.most:
 # +     desk.line.pop(0)
 # - desk.line.append(visitor)
+
+
+# %% id=19-pair cause="which isn't one of the streams that you were given"
+# - steps = []
+# + stream, steps = agt.create_stream(), []

@@ -152,3 +152,9 @@
 # + for (int r = 0; r < 32; r++) tile[r][threadIdx.x] = x[(row + r) * n + col];
 # - y[row * n + col] = tile[threadIdx.x][threadIdx.y];
 # + for (int r = 0; r < 32; r++) y[(row + r) * n + col] = tile[threadIdx.x][r];
+
+
+# %% id=20-four cause="with n=1023, element "
+# - float4 v = *reinterpret_cast<const float4*>(&x[i]);
+# + by = 2.5f;
+# + float4 v = *reinterpret_cast<const float4*>(&x[i]);

@@ -26,7 +26,7 @@
 # + sum += a * e + b * f + c * g + c * h;
 
 
-# %% id=21-under-way cause="element 0 is -1.1132e+06"
+# %% id=21-under-way cause="no thread wrote `out[1]`"
 # - out[me] = sum;
 # + if (me == 0) out[me] = sum;
 
@@ -160,3 +160,8 @@
 # %% id=21-ring cause="no tile comes by an asynchronous copy"
 # - __pipeline_memcpy_async(&place[threadIdx.x], &x[tile * 256 + threadIdx.x], 4);
 # + place[threadIdx.x] = x[tile * 256 + threadIdx.x];
+
+
+# %% id=21-under-way cause="all parts together are -376.125, and should be -783.312"
+# - int me = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;
+# + int me = blockIdx.x * blockDim.x + threadIdx.x, threads = 128;

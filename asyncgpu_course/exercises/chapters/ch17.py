@@ -21,6 +21,7 @@ class _Trainee:
     """Weights on the device, and a step that halves them and adds what it is given."""
 
     def __init__(self) -> None:
+        self.stream, self.other = agt.create_stream(), agt.create_stream()
         self.start = noise(7, _SIZE)
         self.w = agt.h2d(agt.pin(self.start), "w").sync()
         self.ones = agt.ones(1).sync()
@@ -43,6 +44,14 @@ class _Trainee:
 
 def _free(run: Observed, early: agt.types.Span, late: agt.types.Span, cause: str) -> None:
     must(not happens_before(run.trace, early, late, host=True), cause, early, late)
+
+
+def _trained(run: Observed, trainee: _Trainee, steps: int, copies: str = "") -> None:
+    """There were so many steps, on the stream that is for them, and the copies were on the other one."""
+    schedule.launches(run.trace, "step", steps)
+    schedule.on_stream(run.trace, "step", trainee.stream.number, "stream")
+    if copies:
+        schedule.on_stream(run.trace, copies, trainee.other.number, "other")
 
 
 # ------------------------------------------------------------------ loss
@@ -70,17 +79,17 @@ def _surprised(answer: Any, _: Any, examples: int, tokens: int, wide: float, at:
 
 # ------------------------------------------------------------------ read ahead
 def _ahead(answer: Any, batches: int) -> tuple[Observed, _Trainee, list[CheckedArray]]:
-    trainee, stream, other = _Trainee(), agt.create_stream(), agt.create_stream()
+    trainee = _Trainee()
     hosts = [agt.pin(noise(i, _SIZE // 2)) for i in range(batches)]
     here = [agt.zeros(_SIZE // 2, name=f"here {i}").sync() for i in range(2)]
-    run = schedule.observe_events(answer, trainee.step, hosts, here, stream, other)
-    return run, trainee, hosts
+    given = trainee.step, hosts, here, trainee.stream, trainee.other
+    return schedule.observe_events(answer, *given), trainee, hosts
 
 
 def _read_ahead(found: tuple[Observed, _Trainee, list[CheckedArray]], batches: int) -> None:
     """Each batch is trained on in order, and copied while the step before it runs."""
     run, trainee, hosts = found
-    schedule.launches(run.trace, "step", batches)
+    _trained(run, trainee, batches, "h2d")
     schedule.is_done(run, "train")
     with case("the weights in the end"):
         equal(agt.d2h(trainee.w.borrow()).sync(), trainee.after(hosts)[-1])
@@ -98,14 +107,14 @@ RATES = [0.5, 0.25, 0.125, 3.0, 0.0, 0.75]
 
 
 def _falling(answer: Any, number: int) -> tuple[Observed, _Trainee]:
-    trainee, stream = _Trainee(), agt.create_stream()
-    return observe(answer, trainee.step, RATES[:number], stream), trainee
+    trainee = _Trainee()
+    return observe(answer, trainee.step, RATES[:number], trainee.stream), trainee
 
 
 def _each_rate(found: tuple[Observed, _Trainee], number: int) -> None:
     """Each step has its own rate, in one graph, and the host does not wait in between."""
     run, trainee = found
-    schedule.launches(run.trace, "step", number)
+    _trained(run, trainee, number)
     schedule.is_done(run, "falling")
     with case("the weights in the end"):
         rates = [np.full(1, rate, np.float32) for rate in RATES[:number]]
@@ -124,14 +133,14 @@ def _watched(answer: Any, rounds: int, every: int) -> tuple[Observed, _Trainee, 
         agt.work(90.0, "draw")
         heard.append(loss)
 
-    given = trainee.step, trainee.loss, rounds, every, agt.create_stream(), draw
+    given = trainee.step, trainee.loss, rounds, every, trainee.stream, draw
     return schedule.observe_events(answer, *given), trainee, heard
 
 
 def _live(found: tuple[Observed, _Trainee, list[Any]], rounds: int, every: int) -> None:
     """Each round's number is drawn, in order, and the device goes on meanwhile."""
     run, trainee, heard = found
-    schedule.launches(run.trace, "step", rounds * every)
+    _trained(run, trainee, rounds * every)
     counted("`draw` was called", len(heard), "time", rounds, "once a round")
     right = trainee.after([np.ones(1, np.float32)] * (rounds * every))[every - 1 :: every]
     for number, (got, wanted) in enumerate(zip(heard, right, strict=True)):
@@ -149,16 +158,16 @@ def _live(found: tuple[Observed, _Trainee, list[Any]], rounds: int, every: int) 
 
 # ------------------------------------------------------------------ snapshots
 def _snapshots(answer: Any, rounds: int, every: int) -> tuple[Observed, _Trainee, Any]:
-    trainee, stream, other = _Trainee(), agt.create_stream(), agt.create_stream()
-    spare, hosts = agt.zeros(_SIZE, name="spare").sync(), [agt.pinned(_SIZE) for _ in range(rounds)]
-    given = trainee.step, trainee.w, spare, hosts, every, stream, other
+    trainee, hosts = _Trainee(), [agt.pinned(_SIZE) for _ in range(rounds)]
+    spare, streams = agt.zeros(_SIZE, name="spare").sync(), (trainee.stream, trainee.other)
+    given = trainee.step, trainee.w, spare, hosts, every, *streams
     return schedule.observe_events(answer, *given), trainee, hosts
 
 
 def _as_it_was(found: tuple[Observed, _Trainee, Any], rounds: int, every: int) -> None:
     """Each snapshot is of its round, and its way to the host is beside the next round."""
     run, trainee, hosts = found
-    schedule.launches(run.trace, "step", rounds * every)
+    _trained(run, trainee, rounds * every, "d2h")
     schedule.is_done(run, "train")
     cause = "a snapshot went to a new array on the device: `spare` does for any number of them"
     must(not schedule.driver_calls(run.trace, "malloc "), cause)

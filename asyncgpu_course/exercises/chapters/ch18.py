@@ -38,7 +38,7 @@ class _Speaker:
             for name, number in (("token", 0), ("going", 1), ("place", 0))
         )
         self.said = agt.zeros(_LONGEST, np.int32, name="text").sync()
-        self._kernel = agt.Kernel(cuda("18_say"))
+        self._kernel, self.stream = agt.Kernel(cuda("18_say")), agt.create_stream()
 
     def step(self) -> agt.DeviceOp[Any]:
         arrays = self.script, self.place, self.token, self.said, self.going
@@ -47,13 +47,13 @@ class _Speaker:
 
 # ------------------------------------------------------------------ as they come
 def _told(answer: Any, length: int) -> tuple[Observed, _Speaker, list[Any]]:
-    speaker, heard, stream = _Speaker(length), list[Any](), agt.create_stream()
+    speaker, heard = _Speaker(length), list[Any]()
 
     def tell(token: Any) -> None:
         agt.work(1.0, "tell")
         heard.append(token)
 
-    run = observe(answer, speaker.step, speaker.token, stream, tell)
+    run = observe(answer, speaker.step, speaker.token, speaker.stream, tell)
     return run, speaker, heard
 
 
@@ -67,6 +67,7 @@ def _as_they_come(found: tuple[Observed, _Speaker, list[Any]], length: int) -> N
     if got[:-1] == right[:-1] and got[-1:] == [-1 - right[-1]]:
         cause += ": the last number is -1 - token"
     must(got == right, cause)
+    schedule.on_stream(run.trace, "say", speaker.stream.number, "stream")
     steps, told = run.trace.find("say"), run.trace.find("tell")
     for number, (mine, after) in enumerate(zip(told, steps[1:], strict=False)):
         cause = f"token {number} was told only after the next step: tell it as soon as it's there"
@@ -81,34 +82,31 @@ def _as_they_come(found: tuple[Observed, _Speaker, list[Any]], length: int) -> N
 
 
 # ------------------------------------------------------------------ keep
-_SIZE, _CONTEXT = 24, 10
-
-
-def _kept(answer: Any, model: Any, lengths: tuple[int, ...]) -> None:
+def _kept(answer: Any, model: Any, lengths: tuple[int, ...], size: int, context: int) -> None:
     """Key and value of each slot are kept at its own place, and all else is as it was."""
-    kernel, qkv = results.as_kernel(answer, "keep"), noise(1, len(lengths), 3 * _SIZE)
-    shape = len(lengths), _CONTEXT, _SIZE
+    kernel, qkv = results.as_kernel(answer, "keep"), noise(1, len(lengths), 3 * size)
+    shape = len(lengths), context, size
     keys, values, now = noise(2, *shape), noise(3, *shape), np.array(lengths, np.int32)
     right = keys.copy(), values.copy()
     for slot, place in enumerate(lengths):
         if place >= 0:
-            right[0][slot, place] = qkv[slot, _SIZE : 2 * _SIZE]
-            right[1][slot, place] = qkv[slot, 2 * _SIZE :]
-    args = _SIZE, _CONTEXT, now, qkv, keys, values
-    got = results.left_in((2, 3), kernel, args, grid=len(lengths), block=_SIZE)
+            right[0][slot, place] = qkv[slot, size : 2 * size]
+            right[1][slot, place] = qkv[slot, 2 * size :]
+    args = size, context, now, qkv, keys, values
+    got = results.left_in((2, 3), kernel, args, grid=len(lengths), block=size)
     for name, mine, wanted in zip(("keys", "values"), got, right, strict=True):
         with case(f"`{name}`"):
             equal(mine, wanted)
-    run, _ = results.accesses_of(kernel, args[:-1], shape, (_SIZE, 1, 1), (len(lengths), 1, 1))
+    run, _ = results.accesses_of(kernel, args[:-1], shape, (size, 1, 1), (len(lengths), 1, 1))
     results.evenly(run, 16, "let each thread keep one number of the key, and one of the value")
 
 
 # ------------------------------------------------------------------ while
 def _whole(answer: Any, length: int) -> tuple[Observed, _Speaker, CheckedArray]:
-    speaker, stream, out = _Speaker(length), agt.create_stream(), agt.pinned(_LONGEST, np.int32)
+    speaker, out = _Speaker(length), agt.pinned(_LONGEST, np.int32)
+    stream = speaker.stream
     graph = sandbox.call(answer, speaker.step, speaker.going, speaker.said, out, stream)
-    cause = f"`whole` should return a graph, and returned {brief(graph)}"
-    must(isinstance(graph, agt.CudaGraph), cause)
+    results.a_graph("whole", graph, stream)
     must(not agt.d2h(speaker.place.borrow()).sync()[0], "the text was said before any launch")
 
     def twice() -> CheckedArray:
@@ -135,24 +133,22 @@ def _in_one_launch(found: tuple[Observed, _Speaker, CheckedArray], length: int) 
 
 
 # ------------------------------------------------------------------ two graphs of one model
-def _turns(answer: Any, times: int) -> tuple[Observed, CheckedArray]:
+def _turns(answer: Any, times: int) -> tuple[Observed, CheckedArray, dict[str, Any]]:
     x, one, other = agt.zeros(32_000, name="x").sync(), agt.create_stream(), agt.create_stream()
     first, second = (
         operations.long_step(name, a, b, x, x).graph_on(stream).launch()
         for name, a, b, stream in (("ask", 2.0, 1.0, one), ("reply", 1.0, 3.0, other))
     )
     run = schedule.observe_events(answer, first, second, one, other, times)
-    for name, stream, called in (("ask", one, "one"), ("reply", other, "other")):
-        schedule.launches(run.trace, name, times)
-        for span in run.trace.find(name):
-            cause = f"`{name}` was launched on a stream that isn't `{called}`"
-            must(span.stream == stream.number, cause, span)
-    return run, agt.d2h(x.borrow()).sync()
+    return run, agt.d2h(x.borrow()).sync(), {"one": one, "other": other}
 
 
-def _in_turns(found: tuple[Observed, CheckedArray], times: int) -> None:
+def _in_turns(found: tuple[Observed, CheckedArray, dict[str, Any]], times: int) -> None:
     """The two take turns, which events see to, and the host waits at the end only."""
-    run, numbers = found
+    run, numbers, streams = found
+    for name, called in (("ask", "one"), ("reply", "other")):
+        schedule.launches(run.trace, name, times)
+        schedule.on_stream(run.trace, name, streams[called].number, called)
     right = 0.0
     for _ in range(times):
         right = 2 * right + 1 + 3
@@ -211,7 +207,8 @@ CHAPTER_18 = (
     Exercise("18-say", "Words as they come", "say",
              runs(_told, _as_they_come, [(5,), (11,), (1,)], "{:token}")),
     Exercise("18-keep", "Keep it", "keep",
-             cases(_kept, [((3, 0, 7, 9, 1),), ((2, -1, 0),), ((9, -1, 9, -1),)], "lengths {}")),
+             cases(_kept, [((3, 0, 7, 9, 1), 24, 10), ((2, -1, 0), 40, 6), ((9, -1, 12, -1), 16, 13)],
+                   "size={1}, context={2} and lengths {0}")),
     Exercise("18-while", "In one launch", "whole",
              runs(_whole, _in_one_launch, [(6,), (17,), (1,)], "{:token}")),
     Exercise("18-two", "Two graphs of one model", "take_turns",

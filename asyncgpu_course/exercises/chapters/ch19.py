@@ -13,6 +13,7 @@ import numpy as np
 
 import asyncgpu_tutor as agt
 from asyncgpu_course import serving
+from asyncgpu_course.checks import schedule
 from asyncgpu_course.checks.rejection import Rejected, about, case, must
 from asyncgpu_course.checks.results import brief, listed
 from asyncgpu_course.checks.sandbox import Observed, call, observe, tried
@@ -385,7 +386,9 @@ def _paired(answer: Any, talks: int) -> Observed:
             steps[i % 2].start()
         return [*texts, steps[talks % 2].wait(), steps[(talks + 1) % 2].wait()]
 
-    return observe(a_step_ahead)
+    run = observe(a_step_ahead)
+    schedule.only_on(run.trace, stream)
+    return run
 
 
 _NEWCOMERS = (

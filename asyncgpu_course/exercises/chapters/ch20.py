@@ -62,9 +62,9 @@ def check_four(mine: Any, _model: Any) -> None:
     """All numbers, whatever is left over, and a fourth of the requests."""
     kernel = as_kernel(mine, "four")
     for n in (1024, 1023, 1025, 1026, 4, 3, 1):
-        x = exact_numbers(n, n)
+        x, by = exact_numbers(n, n), n % 5 - 1.5
         with case(f"n={n}"):
-            report = plain_report_on(kernel, [n, 3.0, x], 3 * x, grid=n // 256 + 1, block=96)
+            report = plain_report_on(kernel, [n, by, x], x * by, grid=n // 256 + 1, block=96)
         least = -(-n // (4 * WARP))
         loads, stores = report.counts.global_load_requests, report.counts.global_store_requests
         for what, asked in ("load", loads), ("store", stores):

@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from numbers import Integral
 from typing import Any, ClassVar
 
 from numpy.typing import DTypeLike
@@ -118,6 +119,13 @@ class Device:
         stand_in_above: float = LARGE,
         load_us: float = 0.0,
     ) -> None:
+        for what, given, kind, told in (
+            ("ordinal", ordinal, Integral, "an integer"),
+            ("machine", machine, Machine | None, "a Machine"),
+            ("adversary", adversary, Integral | None, "an integer"),
+        ):
+            if not isinstance(given, kind):
+                raise UsageError(f"the {what} of a device is {told}, and got {given!r:.99}")
         self.ordinal = ordinal
         self.spec = spec = find_spec(spec)
         self.machine = machine or self.machine_type()  # the host that it is plugged into

@@ -90,5 +90,5 @@ def reference_forward(
     array, float64, shape (..., samples)
         None is negative.
     """
-    hidden = x.astype(np.float64) @ w0.astype(np.float64)
-    return np.maximum(hidden @ w1.astype(np.float64), 0.0)
+    x, w0, w1 = (np.asarray(given, np.float64) for given in (x, w0, w1))
+    return np.maximum(x @ w0 @ w1, 0.0)

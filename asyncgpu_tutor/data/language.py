@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from asyncgpu_tutor.errors import UsageError, demand
+from asyncgpu_tutor.errors import UsageError, demand, whole
 
 Floats = npt.NDArray[np.float32]
 
@@ -193,6 +193,7 @@ def reference_say(
         All tokens, and the logits of each place but the last.
     """
     w, heads, size, prompt = model.weights, model.heads, model.size, _text(model, prompt)
+    last = whole("the last place", last, 0)
     keys, values = np.zeros((2, model.layers, model.context, heads, size // heads))
     text, logits, token = [prompt[0]], list[npt.NDArray[np.float64]](), prompt[0]
     for now in range(model.context - 1):
@@ -229,8 +230,7 @@ def reference_features(model: LanguageModel, tokens: Sequence[int]) -> npt.NDArr
     array, shape (len(tokens), size)
         Times the last layer's weights, these are the logits of the token behind each place.
     """
-    w, text = model.weights, _text(model, tokens)
-    count = len(text)
+    w, count = model.weights, len(text := _text(model, tokens))
     x = w["tokens"][text].astype(np.float64) + w["places"][:count]
     for layer in range(model.layers):
         qkv = _normed(x, w["gain_1"][layer]) @ w["qkv"][layer].T

@@ -49,6 +49,7 @@ class Trace:
 
     def __post_init__(self) -> None:
         self.spans = entries_of("the spans of a trace", self.spans, Span)
+        demand(self.about, Mapping, "what a trace says about itself is a dict")
 
     def __iter__(self) -> Iterator[Span]:
         return iter(self.spans)
@@ -102,7 +103,6 @@ class Trace:
         UsageError
             If no device of that name has worked.
         """
-        demand(device, str, "of takes the name of a device")
         parts = dict(self.each([device]))
         if device not in parts:
             there = ", ".join(self.devices) or "none"

@@ -105,7 +105,7 @@ def _paints(panels: Sequence[Panel]) -> tuple[_Paints, str]:
 
 def painted(kinds: Iterable[SpanKind], picture: str) -> tuple[_Paints, str]:
     """Paint of each of these kinds, and the patterns of a picture, which is known by these words."""
-    key = f"agt{crc32(picture.encode()):08x}"
+    key = f"agt{crc32(picture.encode(errors='replace')):08x}"
     paints: _Paints = {}
     defs = ""
     for kind in dict.fromkeys(kinds):

@@ -84,11 +84,8 @@ def test_each_room_has_a_budget() -> None:
 def test_the_tests_of_each_room_that_is_mutated_are_there() -> None:
     """A path that isn't there fails, too, as if a test had noticed the change."""
     asked = tool("mutate").ROOMS
-    missing = [path for path in asked if not (ROOT / path).is_dir()]
-    missing += [
-        path for paths in asked.values() for path in paths if not (ROOT / "tests" / path).is_dir()
-    ]
-    assert missing == []
+    paths = [*asked, *(f"tests/{path}" for paths in asked.values() for path in paths)]
+    assert [path for path in paths if not (ROOT / path).is_dir()] == []
 
 
 def test_scripts_of_the_browser_stay_within_theirs() -> None:

@@ -185,7 +185,9 @@ class Threads:
             wide = max(wide, text_width(told, 11))
             if x and x + wide > _WIDTH:
                 x, y = 0.0, below + 2 * _LABEL
-            cells.at += (x + _GAP, y)
+            site = self.watched.site
+            below_0 = site and site.array == name and (site.index or 0) < 0
+            cells.at += (x + _GAP + (cells.size + 3 if below_0 else 0), y)
             parts.append(svg_text("agt-words", x + _GAP, y + tall + 13, told))
             parts.append(_squares("agt-cell", cells.at + cells.size / 2, cells.size))
             x, below = x + wide + gap, max(below, y + tall)

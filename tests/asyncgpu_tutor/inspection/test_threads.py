@@ -111,6 +111,9 @@ def test_an_access_out_of_bounds_is_shown_at_the_very_thread() -> None:
         r'agt-bad" x="(\d+)" y="\d+">([^<]*exist)<',
         seen(named, 30, X[:30], grid=1, block=32).svg(0),
     )
+    below = seen(TWICE.replace("n - 1 - i", "i - 2"), 40, grid=2, block=32).svg(0)
+    squares = re.findall(r'"agt-wrong" d="([^"]*)"', below)
+    assert min(float(x) for path in squares for x in re.findall(r"M(-?[\d.]+)", path)) >= 0
     assert words is not None
     assert int(words[1]) + text_width(words[2], 13) <= 760
 

@@ -138,6 +138,7 @@ class Device:
         self.observers: list[Callable[[Launched], None]] = []  # of every kernel that is executed
         self._functions: dict[tuple[object, ...], LoadedKernel] = {}
         self._modules: dict[tuple[object, ...], Program] = {}
+        self._variables: dict[GlobalMemory, Memory] = {}  # of the files of kernels
         self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
         # The work of streams that are no more, by whether these were ordered with the null stream.
         self.gone = {True: Clock(), False: Clock()}
@@ -353,7 +354,11 @@ class Device:
         if name not in variables:
             there = ", ".join(variables) or "none"
             raise UsageError(f"no variable of the kernel's file is called {name!r}: it has {there}")
-        return self.memory_of(variables[name], 0)
+        return self.placed(variables[name])
+
+    def placed(self, cells: GlobalMemory) -> Memory:
+        """The memory of a variable, whose accesses are all noted in one place."""
+        return self._variables.setdefault(cells, self.memory_of(cells, 0))
 
     def launch(
         self,
@@ -504,7 +509,8 @@ class Device:
         def skipped(error: DeviceError) -> None:
             self.machine.over(access)
             for memory in piece.writes:
-                memory.spoiled = error
+                if memory.ptr:  # no variable of a file, which nobody could make anew
+                    memory.spoiled = error
             if piece.lost is not None:
                 piece.lost(error)
 

@@ -73,6 +73,11 @@ class LoadedKernel:
         """Its name in the source."""
         return self.kernel.signature.name
 
+    @property
+    def named(self) -> list[GlobalMemory]:
+        """The memory of the file's variables that it names."""
+        return [self.program.variables[variable.name] for variable in self.kernel.named]
+
     @cached_property
     def identity(self) -> Hashable:
         """The facts that another kernel has to share with this one to compute the same in the same way."""
@@ -112,25 +117,25 @@ class KernelLaunch:
         name = kernel.signature.name
         grid, block, shared_mem = cuda_c.check_shape(name, grid, block, shared_mem)
         values: list[GlobalMemory | np.generic | None] = []
-        tells = False
-        written: list[Memory] = []
-        told: set[int] = set()
-        # The atomics by which it adds to what it writes; "" is none.
-        ways: dict[Memory, set[str]] = {}
-        for arg, parameter, by, adds in zip(
-            args, parameters, kernel.signals, kernel.adds, strict=True
-        ):
+        # The memories, whether it may write there, whether it signals by them, and the atomic by which it
+        # adds to them if that is all; "" is none.
+        used: list[tuple[Memory, bool, bool, str]] = []
+        uses = kernel.uses
+        for arg, parameter, (_, by, adds) in zip(args, parameters, uses, strict=False):
             if not isinstance(arg, Memory) or not parameter.pointer:
                 given = arg.cells if isinstance(arg, Memory) else arg
                 values.append(cuda_c.passed(parameter, given))
                 continue
             values.append(arg.cells)
-            ways.setdefault(arg, set()).add(adds)
-            if not parameter.const:
-                written.append(arg)
-            if by:
-                told.add(arg.place)
-                tells |= arg.cells.mapped
+            used.append((arg, not parameter.const, by, adds))
+        for cells, use in zip(function.named, uses[len(args) :], strict=True):
+            used.append((device.placed(cells), *use))
+        written = [memory for memory, writes, _, _ in used if writes]
+        told = frozenset([memory.place for memory, _, by, _ in used if by])
+        tells = any(by and memory.cells.mapped for memory, _, by, _ in used)
+        ways: dict[Memory, set[str]] = {}
+        for memory, _, _, adds in used:
+            ways.setdefault(memory, set()).add(adds)
         own = kernel.code.shared_bytes
         if own or shared_mem:
             room = device.spec.shared_bytes_per_block
@@ -145,7 +150,7 @@ class KernelLaunch:
         read = [memory for memory in ways if memory not in written]
         cost = device.spec.call_launch_us
         detail: dict[str, object] = {"grid": list(grid), "block": list(block)}
-        heard = Tells(kernel.code.watches, frozenset(told), launch._reach(), launch.touched.copy)
+        heard = Tells(kernel.code.watches, told, launch._reach(), launch.touched.copy)
         adding = ["".join(ways[memory]) if len(ways[memory]) == 1 else "" for memory in written]
         made = ("kernel", name, cost, launch._begin, written, read, detail)
         return EnginePiece(*made, tells=heard, adds=adding)
@@ -157,20 +162,20 @@ class KernelLaunch:
         known, traceable = dict[Hashable, Bytes](), self._traceable
 
         def reached() -> Bytes:
-            kernel = function.kernel
+            kernel, variables = function.kernel, function.program.variables
             values = [v() if isinstance(v, weakref.ref) else v for v in given]
             if not traceable:
                 return {}
-            places = (*values, *function.program.variables.values())
+            places = (*values, *function.named)
             sums = tuple(v.checksum() for v in places if isinstance(v, GlobalMemory))
             if sums in known:
                 return known[sums]
             known.clear()
-            copies = {id(v): v.copy() for v in values if isinstance(v, GlobalMemory)}
+            copies = {id(v): v.copy() for v in places if isinstance(v, GlobalMemory)}
             for memory in copies.values():
                 # Whether somebody wrote it is checked in the launch itself, and would end this one early.
                 memory.mark_written()
-            others = {name: v.copy() for name, v in function.program.variables.items()}
+            others = {name: copies.get(id(v), v) for name, v in variables.items()}
             args = [copies.get(id(v), v) for v in values]
             try:
                 run = kernel.begin(others, *shape, args, dynamic_shared=shared)
@@ -183,12 +188,17 @@ class KernelLaunch:
         return reached
 
     @property
+    def _memories(self) -> list[GlobalMemory]:
+        """All that it may touch, unless it follows addresses."""
+        return [v for v in (*self.values, *self.function.named) if isinstance(v, GlobalMemory)]
+
+    @property
     def _traceable(self) -> bool:
         """Whether it is noted which bytes it touches: not where that is much, or depends on others."""
         code = self.function.kernel.code
         threads = math.prod(self.grid) * math.prod(self.block)
         much = threads > cuda_c.InterpreterLimits.batch_lanes
-        much |= sum(v.nbytes for v in self.values if isinstance(v, GlobalMemory)) > LARGEST
+        much |= sum(v.nbytes for v in self._memories) > LARGEST
         return not (much or code.watches or code.follows)
 
     def _room(self) -> int:
@@ -222,8 +232,7 @@ class KernelLaunch:
         run = self._started()
         done = run.finish()
         if self._traceable:
-            memories = (v for v in self.values if isinstance(v, GlobalMemory))
-            done = replace(done, touched=[*map(run.touched, memories)])
+            done = replace(done, touched=[*map(run.touched, self._memories)])
         return done, None
 
     def _begin(self, found: dict[str, object]) -> ResourceDemand:
@@ -247,9 +256,8 @@ class KernelLaunch:
         self, found: dict[str, object], result: LaunchResult, computed: str | None = None
     ) -> ResourceDemand:
         """The launch has been executed: how long that takes."""
-        places = (id(v) for v in self.values if isinstance(v, GlobalMemory))
         self.touched.clear()
-        self.touched.update(zip(places, result.touched, strict=False))
+        self.touched.update(zip(map(id, self._memories), result.touched, strict=False))
         if computed is not None:
             found["computed"] = computed
         counts = result.counts

@@ -41,9 +41,10 @@ class Memory:
 
     @property
     def place(self) -> int:
-        """An address that no other memory ever has. For mapped memory it is the one on the host."""
+        """An address that no other memory has. For mapped memory it is the one on the host."""
         cells = self.cells
-        return cells.data.__array_interface__["data"][0] if cells.mapped else self.ptr
+        host = cells.mapped or not self.ptr  # a variable of a file has no other
+        return cells.data.__array_interface__["data"][0] if host else self.ptr
 
 
 class Heap:

@@ -44,7 +44,7 @@ class EnginePiece:
     tells: Tells | None = None  # how a kernel may hear of others while it runs
     # Called in place of `begin` where that is skipped.
     lost: Callable[[DeviceError], None] | None = None
-    # By what it adds to those of `writes` that it does nothing else with: see `CompiledKernel.adds`.
+    # By what it adds to those of `writes` that it does nothing else with: see `CompiledKernel.uses`.
     adds: Sequence[str] = ()
     # Asked when it is done: what comes next on its stream, before all else, and whether it then comes again.
     decides: Callable[[], tuple[Sequence[EnginePiece], bool]] | None = None

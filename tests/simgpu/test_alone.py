@@ -339,6 +339,50 @@ def test_kernels_of_one_source_share_its_variables() -> None:
     assert x.get()[0] == 0
 
 
+PLACED = """
+__device__ int total, table[64];
+__constant__ int given[4];
+__device__ void bump(int* at) { atomicAdd(at, 1); }
+__device__ int seen() { return total; }
+#define KERNEL extern "C" __global__ void
+KERNEL add(int* x) { atomicAdd(&total, 2); }
+KERNEL also(int* x) { bump(&total); }
+KERNEL most(int* x) { atomicMax(&total, 1); }
+KERNEL put(int* x) { total = 3; }
+KERNEL get(int* x) { *x = seen(); }
+KERNEL use(int* x) { *x = given[0]; }
+KERNEL size(int* x) { *x = 7; }
+KERNEL low(int* x) { table[threadIdx.x] = 1; }
+KERNEL high(int* x) { table[32 + threadIdx.x] = 1; }
+KERNEL until(int* x) { while (atomicAdd(&total, 0) == 0) { } }"""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "races"),
+    [("add", "also", ""), ("add", "most", "total"), ("put", "put", "total"), ("add", "get", "total"),
+     ("get", "get", ""), ("get", "put", "total"), ("put", "use", ""), ("use", "use", ""),
+     ("use", "given", "given"), ("given", "use", "given"), ("given", "size", ""), ("low", "high", ""),
+     ("low", "low", "table"), ("until", "add", "")],
+)  # fmt: skip
+def test_variables_of_a_file_race_as_arrays_do(first: str, second: str, races: str) -> None:
+    gpu = simgpu.Device()
+    kernels = {
+        name: simgpu.RawKernel(PLACED, name) for name in ("use", first, second) if name != "given"
+    }
+    place = partial(gpu.variable, kernels["use"].function(gpu), "given", 16)
+    gpu.copy_from_host_async(place(), np.zeros(4, np.int32), gpu.default_stream)
+    gpu.synchronize()
+    told = pytest.raises(errors.StreamRaceError, match=f"race on array '{races}'")
+    with told if races else nullcontext():
+        for name in (first, second):
+            x, stream = simgpu.Array.empty(1, np.int32, gpu), gpu.create_stream(non_blocking=True)
+            if name == "given":
+                gpu.copy_from_host_async(place(), np.ones(4, np.int32), stream)
+            else:
+                kernels[name](1, 32, (x,), stream=stream)
+    gpu.synchronize()
+
+
 GRID = """#include <cooperative_groups.h>
 extern "C" __global__ void meet(int* x) { cooperative_groups::this_grid().sync(); x[blockIdx.x] = 1; }"""
 

@@ -278,7 +278,8 @@ MORE = [
     ("", "x[8 + threadIdx.x] = atomicAdd(&x[0], 1u);"),  # asks what was there
     ("", "atomicAdd(&x[x[8] % 8], 1u);"),  # reads
     ("", "atomicAdd(&x[0], 1u); atomicMax(&x[1], 3u);"),
-    ("", "unsigned int* y = x; atomicAdd(&y[0], 1u);"),
+    ("", "unsigned int* y = x; atomicAdd(&y[0], *x);"),
+    ("", "atomicAdd_block(&x[0], 1u);"),  # for others of its block alone
     ("", "atomicExch(&x[0], 1u);"),
     ("", "atomicAdd(&x[0], 1.0f);"),  # which rounds
     # Names that promise nothing:
@@ -288,6 +289,17 @@ MORE = [
      "S atomicAdd; atomicAdd(&x[0], 1u);"),
     ("", "auto atomicAdd = [](unsigned* p, unsigned v) { *p += v; }; atomicAdd(&x[0], 1u);"),
 ]  # fmt: skip
+
+
+def test_adding_is_adding_by_any_name(sim: SimDevice) -> None:
+    before = "template <class T> __device__ void bump(T* at) { atomicAdd(at, 1u); }"
+    lines = "unsigned* y = x + 1; bump(y); bump(&x[2]);"
+    more = agt.Kernel(f'{before} extern "C" __global__ void more(unsigned* x) {{ {lines} }}')
+    x = agt.zeros(4, np.uint32, name="x").sync()
+    for _ in range(2):
+        more(x.borrow(), grid=1, block=1).async_on(agt.create_stream())
+    agt.synchronize()
+    assert agt.d2h(x).sync().tolist() == [0, 2, 2, 0]
 
 
 @pytest.mark.parametrize(("before", "lines"), MORE)

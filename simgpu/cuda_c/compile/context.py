@@ -127,6 +127,8 @@ class Aims:
     cast: Origin = field(default_factory=Origin)  # the memories of addresses that became integers
     # Pointers to constants that were cast to pointers to what may change, and where.
     recast: list[tuple[Origin, Position]] = field(default_factory=list[tuple[Origin, Position]])
+    # What it does with each variable of the file that it names.
+    placed: dict[Variable, Origin] = field(default_factory=dict[Variable, Origin])
     # Loads, and what they may read from: those that atomicCAS also works on race by design.
     watched: list[tuple[Site, Origin]] = field(default_factory=list[tuple[Site, Origin]])
 

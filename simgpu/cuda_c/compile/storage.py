@@ -27,8 +27,11 @@ def read_variable(c: Context, variable: Variable, at: Position) -> Expr:
     """A variable as an expression with a place."""
     slot = variable.slot
     if variable.memory:
-        address = c.note(form.Address(variable=variable))
-        place = MemoryPlace(lambda t, m: t.slots[slot], address, variable.origin)
+        address, origin = c.note(form.Address(variable=variable)), variable.origin
+        if not variable.thread and not origin.near:  # of the file: other kernels have it, too
+            origin = c.aims.placed.setdefault(variable, Origin())
+            origin.note("far")
+        place = MemoryPlace(lambda t, m: t.slots[slot], address, origin)
         place.const, place.volatile = variable.const, variable.volatile
         return read_memory(c, place, variable.type, at)
     return read_place(c, RegisterPlace(variable, const=variable.const), variable.type, at, True)
@@ -88,6 +91,7 @@ def use_storage(c: Context, expr: Expr) -> Expr:
 def load_place(c: Context, address: Expr, origin: Origin, site: Site | None = None) -> form.Load:
     """Write into the form that a value is fetched."""
     address.rank = c.numbers.ranks.rank_of_load()
+    origin.note("plain")
     index, volatile = (None, False) if site is None else (site.index, site.volatile)
     return c.note(form.Load((address.node,), origin=origin, site=index, volatile=volatile))
 
@@ -135,7 +139,7 @@ def writer(c: Context, expr: Expr, at: Position, new: Expr) -> Evaluate:
         assigned(place.variable, new)
         c.steps.append(form.RegisterWrite(place.variable, new.node))
         return _register_writer(place, ctype, evaluate)
-    place.origin.note("written")
+    place.origin.note("written", "plain")
     if place.volatile:
         place.origin.note("signals")
     c.aims.follows |= has_pointer(ctype)

@@ -12,7 +12,7 @@ import numpy as np
 
 from simgpu.cuda_c.compile.kernels import Code
 from simgpu.cuda_c.compile.signature import KernelParameter, KernelSignature
-from simgpu.cuda_c.compile.variables import Variable
+from simgpu.cuda_c.compile.variables import Origin, Variable
 from simgpu.cuda_c.cost.charges import Costs
 from simgpu.cuda_c.cost.tally import Tally
 from simgpu.cuda_c.lockstep.team import Extent3, InterpreterLimits, LaunchState
@@ -65,8 +65,7 @@ class CompiledKernel:
     costs: Callable[[bool], Costs]  # of a launch that asks the host, or of another
     asks: bool  # it may, in a launch with memory of the host: it has a fence of the system
     globals: list[Variable]  # the file's `__constant__` and `__device__` variables
-    # For each parameter, the way in which it only adds to it, or nothing (`program`).
-    adds: list[str]
+    named: list[Variable]  # those of them that it names
     most_threads: int = _MAX_THREADS  # of a block, by its `__launch_bounds__`
 
     @cached_property
@@ -75,10 +74,15 @@ class CompiledKernel:
         return self.costs(self.asks).registers
 
     @cached_property
-    def signals(self) -> list[bool]:
-        """For each parameter, whether it may signal others by it."""
-        given = self.code.parameters
-        return [isinstance(v.type, Pointer) and v.origin.has("signals") for v in given]
+    def uses(self) -> list[tuple[bool, bool, str]]:
+        """For each parameter and named variable: whether it is written, and whether it may signal others.
+
+        And the atomic by which the kernel adds to it, if the kernel does nothing else with it.
+        """
+        every = [(v, isinstance(v.type, Pointer)) for v in self.code.parameters]
+        every += [(v, True) for v in self.named]
+        origins = [v.origin if points else Origin() for v, points in every]
+        return [(o.has("written"), o.has("signals"), o.adds) for o in origins]
 
     def check_cooperative(self, cure: str) -> None:
         """Refuse a launch that isn't cooperative to a kernel whose blocks meet."""

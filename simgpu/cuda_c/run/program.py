@@ -28,7 +28,7 @@ from simgpu.cuda_c.compile.printed import printed
 from simgpu.cuda_c.compile.rules import RULES
 from simgpu.cuda_c.compile.signature import GlobalVariable, KernelSignature
 from simgpu.cuda_c.compile.summing import summing
-from simgpu.cuda_c.compile.variables import Variable
+from simgpu.cuda_c.compile.variables import Origin, Variable
 from simgpu.cuda_c.compile.waiting import parks
 from simgpu.cuda_c.cost.charges import Costs
 from simgpu.cuda_c.cost.walk import walk
@@ -54,9 +54,6 @@ class _Global:
     known: GlobalVariable | None  # to the host
     awaited: bool = False  # has no value until the host gives it one
 
-
-# Atomics that commute with themselves, on whole numbers: the rounding of sums of floats depends on order.
-_COMMUTE = {f"atomic{name}" for name in ("Add", "Sub", "Min", "Max", "And", "Or", "Xor")}
 
 # Of a block: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
 STATIC_SHARED = 48 * 1024
@@ -328,12 +325,9 @@ class Program:
                 f"{STATIC_SHARED:,} are allowed: make the arrays smaller, or take extern __shared__ memory, "
                 "whose size the launch says",
             )
-        variables, file = [g.variable for g in self._globals], self._file.functions
-        of_name = file.get(name, [])  # no instances of templates
-        added = _added_to(function) if len(of_name) == 1 else {}
-        if added and any(word.startswith("atomic") and file[word][0].at.line > 0 for word in file):
-            added = {}  # an atomic of the file's own
-        adds = [_way(added.get(p.name, ""), p.dtype) for p in signature.parameters]
+        own = [(g.variable, c.aims.placed.get(g.variable)) for g in self._globals]
+        variables = [replace(variable, origin=origin or Origin()) for variable, origin in own]
+        named = [v for v, (_, origin) in zip(variables, own, strict=True) if origin is not None]
         below = instructions_below(form.steps)
         asks = any(isinstance(step, Fence) and step.scope == "system" for step in below)
         source = self._file.source
@@ -343,7 +337,7 @@ class Program:
             with nesting(source, function.at):
                 return walk(form, asks)
 
-        kernel = CompiledKernel(signature, source, code, costs, asks, variables, adds)
+        kernel = CompiledKernel(signature, source, code, costs, asks, variables, named)
         if function.bounds is not None:
             bound = cast("ast.Expression", function.bounds.value)
             kernel.most_threads = type_names.integer_constant(c, bound, "a number of threads")
@@ -423,49 +417,6 @@ def _told(form: Form, costs: Costs, source: Source) -> str:
         names = ", ".join(total.variable.name for _, total in found.totals)
         notes[loop].append(f"sums up {names} over {found.counter.name}")
     return printed(form, {step: "; ".join(words) for step, words in notes.items()})
-
-
-def _added_to(kernel: ast.FunctionDecl) -> dict[str, str]:
-    """For each parameter that is only changed by statements such as `atomicAdd(&a[i], 1)`, that atomic.
-
-    Several kernels may do so at once, and the same comes out in any order.
-    """
-    mentions = Counter[str]()
-    added: dict[str, list[str]] = {}
-    for node in ast.parts_of([kernel.params, kernel.body]):
-        match node:
-            case ast.Declarator() | ast.Param() if node.name in _COMMUTE:
-                return {}  # what is called by this name is something of the kernel's own
-            case ast.DeclRefExpr():
-                mentions[node.name] += 1
-            case ast.ExpressionStatement(expression=ast.CallExpr() as call):
-                free = call.object is None and call.owner is None and not call.namespace
-                if call.name in _COMMUTE and free and call.arguments:
-                    added.setdefault(_array_of(call.arguments[0]), []).append(call.name)
-            case _:
-                pass
-    ways = {param.name: added.get(param.name, []) for param in kernel.params}
-    return {
-        name: atomics[0]
-        for name, atomics in ways.items()
-        if len(atomics) == mentions[name] and len(set(atomics)) == 1
-    }
-
-
-def _way(atomic: str, dtype: np.dtype[Any] | None) -> str:
-    """An atomic and what it depends on: the size of a number, or for the order of numbers all of its type."""
-    if not atomic or dtype is None or dtype.kind not in "iu":
-        return ""
-    return f"{atomic} {dtype if atomic.endswith(('Min', 'Max')) else dtype.itemsize}"
-
-
-def _array_of(place: ast.Expression) -> str:
-    """The array that an address is in: of ``&array[i]``, of ``array + i`` and of ``array``; else none."""
-    if isinstance(place, ast.Unary) and place.op == "&" and isinstance(place.operand, ast.Index):
-        place = place.operand.base
-    elif isinstance(place, ast.Binary) and place.op == "+":
-        place = place.left
-    return place.name if isinstance(place, ast.DeclRefExpr) else ""
 
 
 @lru_cache(maxsize=64)  # a large one takes 10 MB

@@ -28,6 +28,8 @@ from simgpu.cuda_c.syntax.ast import CallExpr
 AtomicOperation: TypeAlias = Callable[[Any, Any], Any] | Callable[[Any, Any, Any], Any]
 Ints = (types.INT, types.UINT, types.ULLONG)
 _ONE = np.uint32(1)
+# Atomics that commute with themselves, on whole numbers: the rounding of sums of floats depends on order.
+_COMMUTE = {f"atomic{name}" for name in ("Add", "Sub", "Min", "Max", "And", "Or", "Xor")}
 
 
 def _add_bfloats(a: Any, b: Any) -> Any:
@@ -101,6 +103,12 @@ def _atomic(name: str) -> BuiltinHandler:
         run = _changing(pointer, kind, site, operands, change, asks, blind)
         # The old value comes from memory, but no warp waits for it unless it is used.
         waited = load_place(c, args[0], args[0].origin) if asks else None
+        if node.name in _COMMUTE and kind.is_integer and not asks:
+            # The sum depends on how long a number is, and what is largest on its type.
+            of = kind.name if operation in (np.minimum, np.maximum) else kind.size
+            args[0].origin.note_adding(f"{node.name} {of}")
+        else:
+            args[0].origin.note("plain")
         done = c.note(Exchange(nodes(args), load=waited))
         return typed_value(c, kind, run, node.at, args, node=done)
 

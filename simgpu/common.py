@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from operator import index
 from typing import Any, Literal, Protocol, cast
 
@@ -26,11 +26,27 @@ def _reading(name: str) -> Any:
     return read_all
 
 
+# Functions of NumPy that ask for no element.
+_FORMS = {
+    np.shape, np.ndim, np.size, np.empty_like, np.zeros_like, np.ones_like, np.full_like,
+    np.may_share_memory, np.shares_memory, np.result_type, np.can_cast, np.common_type,
+    np.iscomplexobj, np.isrealobj,
+}  # fmt: skip
+
+
+def _pinned_in(given: Iterable[Any]) -> Iterator[Pinned]:
+    for one in given:
+        if isinstance(one, Pinned):
+            yield one
+        elif isinstance(one, list | tuple):
+            yield from _pinned_in(cast("list[Any]", one))
+
+
 class Pinned(np.ndarray[Any, Any]):
     """A NumPy array, or a view of one, that calls `look` before it is read.
 
-    NumPy lets us see arithmetic and reductions, single elements, and the methods below. Whatever goes by the
-    address of the bytes (``np.asarray(x)``, a memoryview, another library) is not seen.
+    NumPy lets us see its functions, arithmetic, indices, and the methods below. Whatever goes by the address
+    of the bytes (``np.asarray(x)``, a memoryview, another library) is not seen.
     """
 
     look: Any
@@ -55,16 +71,35 @@ class Pinned(np.ndarray[Any, Any]):
         got = getattr(ufunc, method)(*read, **more)
         return out[0] if len(out) == 1 else got  # so that += leaves it what it is
 
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        got: Any = super().__array_function__(func, types, args, kwargs)
+        if func not in _FORMS:
+            made = got if isinstance(got, list | tuple) else [got]
+            views = [one for one in made if isinstance(one, np.ndarray)]
+            # What returns nothing writes to its first argument, as np.copyto does.
+            for array in _pinned_in([*args[got is None :], *kwargs.values()]):
+                if not any(np.may_share_memory(array, view) for view in views):
+                    array.plain()
+        return got
+
     def __getitem__(self, index: Any) -> Any:
         found: Any = super().__getitem__(index)
         if self.look is not None and np.isscalar(found):
             one = cast(Any, index if isinstance(index, tuple) else (index,))
             self.look(self.view(np.ndarray)[(*one, ...)])
+        elif self.look is not None and not np.may_share_memory(found, self):  # a copy of some
+            chosen = np.zeros(self.shape, np.bool_)
+            chosen[index] = True
+            self.look(self.view(np.ndarray), chosen)
         return found
 
     __repr__, __str__, __reduce_ex__ = map(_reading, ("__repr__", "__str__", "__reduce_ex__"))
-    tolist, tobytes, item, copy = map(_reading, ("tolist", "tobytes", "item", "copy"))
+    __copy__, __deepcopy__, copy = map(_reading, ("__copy__", "__deepcopy__", "copy"))
+    __float__, __int__, __bool__ = map(_reading, ("__float__", "__int__", "__bool__"))
+    tolist, tobytes, tofile, item = map(_reading, ("tolist", "tobytes", "tofile", "item"))
     astype, argmax, argmin, dot = map(_reading, ("astype", "argmax", "argmin", "dot"))
+    flatten, take, repeat, nonzero = map(_reading, ("flatten", "take", "repeat", "nonzero"))
+    sort, argsort, searchsorted = map(_reading, ("sort", "argsort", "searchsorted"))
 
 
 def as_lengths(shape: Any, what: str) -> tuple[int, ...]:

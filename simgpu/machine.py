@@ -13,7 +13,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
 from zlib import crc32
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 
 from simgpu.common import BytePlaces, HostBytes, Pinned, as_lengths
 from simgpu.engine import Engine
@@ -167,18 +167,19 @@ class Machine:
         array.look = self.look
         return array
 
-    def look(self, array: HostBytes) -> None:
-        """The host reads an array: `HostBufferError` if a device may still be writing it."""
-        self.host_history.look(array)
+    def look(self, array: HostBytes, chosen: NDArray[np.bool_] | None = None) -> None:
+        """The host reads an array, or elements of it: `HostBufferError` if a device may be writing there."""
+        self.host_history.look(array, chosen)
         room = self._pinned_room(array) if self.looks else None
         if room is not None and (known := self.looks.get(id(room))) is not None:
             start, begins = (x.__array_interface__["data"][0] for x in (array, room))
             first, steps = start - begins, (*[8 * step for step in array.strides], 8)
-            if array.flags.forc:
+            if array.flags.forc and chosen is None:
                 known.append(slice(first, first + array.nbytes))
             else:  # the view that it is of its bytes, of their numbers
                 shape, numbers = (*array.shape, array.itemsize), np.arange(room.nbytes)
-                known.append(np.ndarray(shape, np.int64, numbers, 8 * first, steps).ravel())
+                places = np.ndarray(shape, np.int64, numbers, 8 * first, steps)
+                known.append((places if chosen is None else places[chosen]).ravel())
 
     def room_of(self, array: HostBytes) -> HostBytes:
         """The bytes of a whole pinned array, and its padding."""

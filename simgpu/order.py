@@ -221,11 +221,15 @@ class _HostUse:
     stop: int
     owner: weakref.ref[HostBytes]
 
-    def shares(self, array: HostBytes) -> bool:
-        """True if an array, which may have strides, has a byte of these."""
+    def shares(self, array: HostBytes, chosen: NDArray[np.bool_] | None) -> bool:
+        """True if an array, which may have strides, or its `chosen` elements have a byte of these."""
         owner = self.owner()
         if owner is None:
             return False
+        if chosen is not None:
+            begins = array.__array_interface__["data"][0]
+            places = begins + np.argwhere(chosen) @ np.asarray(array.strides, np.int64)
+            return bool(((places < self.stop) & (places + array.itemsize > self.start)).any())
         begins = owner.__array_interface__["data"][0]
         mine = np.ndarray(self.stop - self.start, np.uint8, owner, self.start - begins)
         return np.shares_memory(mine, array)
@@ -259,10 +263,10 @@ class HostHistory:
             raise _race(f"the host array of {name!r}", other.access, did, access, does)
         self.uses += (use,)
 
-    def look(self, array: HostBytes) -> None:
-        """The host reads an array: `HostBufferError` if a device may still be writing there."""
+    def look(self, array: HostBytes, chosen: NDArray[np.bool_] | None) -> None:
+        """The host reads an array, or elements of it: `HostBufferError` if a device may be writing there."""
         for use in self.uses:
-            if use.writes and use.alone and use.shares(array):
+            if use.writes and use.alone and use.shares(array, chosen):
                 raise HostBufferError(
                     f"the host reads an array that {use.access.what} may still be writing: wait for that "
                     "first, by await, sync() or stream.synchronize(), and read then"

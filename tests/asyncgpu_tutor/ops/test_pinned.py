@@ -1,5 +1,6 @@
 """Memory that a kernel and the host see at once, and kernels that wait: for the host, and for each other."""
 
+import copy
 import asyncio
 from itertools import pairwise
 from typing import Any
@@ -416,15 +417,41 @@ def _chosen_by(host: Any) -> Any:
     return np.add.reduce(np.ones(host.nbytes), where=host.view(bool))
 
 
-@pytest.mark.parametrize("look", [np.sum, np.negative, str, list, max, _chosen_by])
+LOOKS: list[Any] = [
+    np.sum, np.negative, str, list, max, _chosen_by, np.sort, np.median, float, copy.copy,
+    lambda host: host[[0]], lambda host: host[host.shape[0] * [True]], lambda host: host.take(0),
+    lambda host: np.array_equal(host, host), lambda host: np.concatenate([np.zeros(1), host]),
+    lambda host: np.copyto(np.zeros(1), host), lambda host: np.where([True], host, 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("look", LOOKS)
 def test_an_array_is_not_read_while_a_device_may_write_it(sim: Device, look: Any) -> None:
     host, x, stream = agt.pin(np.ones((2, 8), np.float32)), agt.ones(8).sync(), agt.create_stream()
     agt.d2h(x, out=host[0]).async_on(stream)
-    look(host[1])
+    look(host[1][:1])
     with pytest.raises(errors.HostBufferError, match="wait for that first"):
-        look(host[0][1:])
+        look(host[0][1:2])
     stream.synchronize()
-    look(host[0])
+    look(host[0][:1])
+
+
+def test_to_ask_for_a_form_or_a_view_reads_nothing(sim: Device) -> None:
+    host, x, stream = agt.pin(np.ones((4, 8), np.float32)), agt.ones(8).sync(), agt.create_stream()
+    agt.d2h(x, out=host[1]).async_on(stream)
+    assert (np.shape(host), np.zeros_like(host).shape, np.reshape(host, -1).size) == (
+        (4, 8),
+        (4, 8),
+        32,
+    )
+    assert [part.shape for part in np.split(host, 2)] == [(2, 8)] * 2
+    np.copyto(host[2:], 3)
+    for index in ([0, 2], (slice(2, None), [7]), [True, False, True, True], ([0, 3], [0, 5]), []):
+        assert host[index].size == np.zeros((4, 8))[index].size
+    for index in ([0, 1], (slice(None), [7]), [False, True, False, True], ([0, 1], [0, 5])):
+        with pytest.raises(errors.HostBufferError):
+            host[index]
+    stream.synchronize()
 
 
 def test_a_view_with_strides_is_read_where_it_has_bytes(sim: Device) -> None:

@@ -22,7 +22,7 @@ from simgpu.cuda_c.compile import form
 from simgpu.cuda_c.compile.form import Evaluate, Execute, Instruction, Loop
 from simgpu.cuda_c.compile.storage import begin
 from simgpu.cuda_c.compile.summing import Summing, ends_in_time, sums_side_by_side
-from simgpu.cuda_c.compile.waiting import FARTHEST, Parks, Spin, Stop
+from simgpu.cuda_c.compile.waiting import Parks, Spin, Stop
 from simgpu.cuda_c.lockstep import Mask, Team, join, split
 from simgpu.cuda_c.lockstep.waiting_threads import Apart, in_whole_blocks, unchanged
 from simgpu.cuda_c.memory import access
@@ -391,13 +391,15 @@ def _turns_left(t: Team, m: Mask, slots: Mapping[int, Sequence[Stop]]) -> NDArra
     for slot, stops in slots.items():
         count, pace = t.array(t.slots[slot])[m.index], t.paces[slot][m.index]
         limits, ways = np.iinfo(count.dtype), np.maximum(abs(pace), 1)
-        for base, more in stops:
-            stop = more if base is None else t.array(t.slots[base])[m.index].astype(np.int64) + more
+        for run, more in stops:
+            stop = more if run is None else t.array(run(t, m))[m.index].astype(np.int64) + more
+            # A number that its type doesn't hold is never reached.
+            held = (stop >= limits.min) & (stop <= min(_NEVER, limits.max))
             # One short of the largest number, so that the next turn doesn't make it wrap round.
-            stop = np.clip(stop, limits.min, min(FARTHEST, limits.max - 1))
+            stop = np.minimum(stop, limits.max - 1)
             turns = (stop - count.astype(np.int64)) * np.sign(pace) // ways
             # Behind a stop, what it is for may still come, in the next turn or the one after that.
-            ahead = (turns > -2) & (pace != 0)
+            ahead = (turns > -2) & (pace != 0) & held
             left = np.where(ahead, np.minimum(left, np.maximum(turns, 0)), left)
     return left
 

@@ -140,10 +140,14 @@ class Exchange(IRValue, kw_only=True):
 
 
 class Operation(IRValue, kw_only=True):
-    """An operator of C on values of one `type`; "fused" is `a * b + c` rounded once."""
+    """An operator of C on values of one `type`; "fused" is `a * b + c` rounded once.
+
+    `runs` computes each of its parts.
+    """
 
     op: str
     type: CType
+    runs: tuple[Evaluate, ...]
 
 
 class Convert(IRValue, kw_only=True):

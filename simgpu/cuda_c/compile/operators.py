@@ -32,7 +32,8 @@ def binary_operation(
     c: Context, op: str, kind: CType, result: CType, run: Evaluate, at: Position, parts: list[Expr]
 ) -> Expr:
     """An operator on values of type `kind`, as an expression of type `result`."""
-    node = c.note(Operation(nodes(parts), op=op, type=kind))
+    runs = tuple([part.run for part in parts])
+    node = c.note(Operation(nodes(parts), op=op, type=kind, runs=runs))
     return typed_value(c, result, computed(c, result, run), at, parts, node=node)
 
 

@@ -29,12 +29,14 @@ from simgpu.cuda_c.syntax.names import grown
 from simgpu.cuda_c.text.source import Source
 from simgpu.cuda_c.types import Scalar
 
-FARTHEST = 1 << 30  # turns
+FARTHEST = 1 << 30  # turns, if nothing says where a counter stops
 _SELDOM = 64  # turns of a loop that cannot wait, until it is asked again whether it spins
 _TURNED = str.maketrans("<>", "><")
 _BOUND = (form.RegisterWrite, form.ReferenceBind, form.Declare)
-# A number, added to the variable in a slot if there is one.
-Stop: TypeAlias = tuple[int | None, int]
+# A number, added to what is computed if there is anything.
+Stop: TypeAlias = tuple[form.Evaluate | None, int]
+# Values that are the same whenever they are computed, if the variables in them are.
+_PURE = form.Constant | form.Read | form.Coordinate | form.Operation | form.Convert | form.Intrinsic
 
 
 @dataclass(frozen=True)
@@ -332,10 +334,10 @@ def _patience(loop: Loop, strict: bool) -> dict[Variable, Sequence[Stop]]:
         op = node.op if isinstance(node, form.Operation) else ""
         equal, ordered = op in ("==", "!="), op in ("<", "<=", ">", ">=")
         only = ordered
-        turned = node.parts[::-1], op.translate(_TURNED)
-        for (mine, other), how in ((node.parts, op), turned) if equal or ordered else ():
-            if (v := _variable(mine)) in stops:
-                found = _stop(other, how, v in falling, fixed)
+        for k, mine in enumerate(node.parts if equal or ordered else ()):
+            if (v := _variable(mine)) in stops and isinstance(node, form.Operation):
+                how = op.translate(_TURNED) if k else op
+                found = _stop(node, 1 - k, how, v in falling, fixed)
                 only |= found is not None
                 stops[v] |= {(None, FARTHEST)} if found is None else {found}
         if not only:
@@ -345,35 +347,30 @@ def _patience(loop: Loop, strict: bool) -> dict[Variable, Sequence[Stop]]:
     writes = (form.RegisterWrite, form.ReferenceBind, form.Store)
     used += [step.value for step in steps if isinstance(step, writes)]
     other = {_variable(node) for node in used}
-    for v, found in stops.items():
-        # A number that its type doesn't hold is never reached, and there is nowhere to leap to.
-        highest = v.type.highest if isinstance(v.type, Scalar) else FARTHEST
-        held = {(base, n) for base, n in found if base is not None or n <= highest}
-        stops[v] = (held or {(None, 1)}) if found else {(None, FARTHEST)}
+    stops = {v: found or {(None, FARTHEST)} for v, found in stops.items()}
     if strict:
         one = {v: next(iter(found)) for v, found in stops.items() if len(found) == 1}
         stops = {
             v: {stop}
             for v, stop in one.items()
-            if stop[0] is None and stop[1] < FARTHEST and v not in falling
+            if stop[0] is None and stop[1] != FARTHEST and v not in falling
         }
     return {v: [*found] for v, found in stops.items() if v not in other}
 
 
-def _stop(other: IRValue, op: str, falling: bool, fixed: set[Variable]) -> Stop | None:
+def _stop(
+    test: form.Operation, side: int, op: str, falling: bool, fixed: set[Variable]
+) -> Stop | None:
     """The last number before a counter is on the other side of what it is compared with, if that is known."""
-    node = form.bare(other)
+    node = form.bare(test.parts[side])
     # It may be compared before or after it's counted, so that it takes one more turn to get there, or two.
     short = (
         -int(op in ("<", ">=", "==", "!=")) if not falling else int(op in (">", "<=", "==", "!="))
     )
     if isinstance(node, form.Constant) and (falling or node.value > 0):
-        return None, min(int(node.value) + short, FARTHEST)
-    if isinstance(node, form.Read) and node.whole and node.variable in fixed:
-        ctype = node.variable.type
-        if isinstance(ctype, Scalar) and ctype.is_integer and not node.variable.memory:
-            return node.variable.slot, short
-    return None
+        return None, int(node.value) + short
+    still = all(isinstance(part, _PURE) for part in form.nodes_of(node))
+    return (test.runs[side], short) if still and form.read_by(node) <= fixed else None
 
 
 def _counted(step: form.RegisterWrite) -> tuple[Variable, int] | None:

@@ -1,7 +1,7 @@
 """Memory that a kernel and the host see at once, and kernels that wait: for the host, and for each other."""
 
-import copy
 import asyncio
+import copy
 from itertools import pairwise
 from typing import Any
 
@@ -418,10 +418,11 @@ def _chosen_by(host: Any) -> Any:
 
 
 LOOKS: list[Any] = [
-    np.sum, np.negative, str, list, max, _chosen_by, np.sort, np.median, float, copy.copy,
-    lambda host: host[[0]], lambda host: host[host.shape[0] * [True]], lambda host: host.take(0),
+    np.sum, np.negative, str, list, max, _chosen_by, np.sort, np.median, copy.copy,
+    lambda host: host[[0]], lambda host: host[[True]], lambda host: host.take(0),
     lambda host: np.array_equal(host, host), lambda host: np.concatenate([np.zeros(1), host]),
     lambda host: np.copyto(np.zeros(1), host), lambda host: np.where([True], host, 1),
+    lambda host: float(host.reshape(())),
 ]  # fmt: skip
 
 

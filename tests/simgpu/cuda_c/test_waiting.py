@@ -331,6 +331,10 @@ COUNTS = [
     "k = 90; while (LOOK && k > 5) k--;",
     "k = n; while (LOOK) if (--k == -50) break;",
     "int m = 90 + 3 * threadIdx.x; while (LOOK) if (++k >= m) break;",
+    "while (LOOK) if (++k > min(n, 40) + 3 * threadIdx.x) break;",
+    "while (LOOK) { if ((n << 1) + 1 < k++) break; }",
+    "k = n; while (LOOK) if (--k <= n / 4) break;",
+    "while (LOOK) if (++k > 1.3f * n) break;",
     "int j = 7; while (LOOK) { j--; if (++k >= 90) break; } k = j;",
     "int x = 0; while (LOOK) { ++k; if (k > 9) x = 5; if (k == 50) x += 3; if (k > n) break; } k += x;",
     "int j = 0; for (int a = 0; a < 9; a++) for (int b = 0; b < 9; b++) { j++; if (!(LOOK)) break; } k = j;",
@@ -366,9 +370,20 @@ def test_loops_in_loops_leap_as_far_as_all_their_turns(loop: str) -> None:
         left(SOON + PATIENT % loop, "k", 1, 2, 1, 2, leap=900_000)
 
 
+@pytest.mark.parametrize(
+    ("kind", "bound"), [("int", 2147483647), ("unsigned", 4000000000), ("long long", 20000000000)]
+)
+def test_a_counter_leaps_as_far_as_its_type_goes(kind: str, bound: int) -> None:
+    out, loop = np.zeros(1, np.int64), f"while (*flag == 0 && n < {bound}) n++; *out = n;"
+    head = 'extern "C" __global__ void k(volatile int* flag, long long* out)'
+    launch(f"{head} {{ {kind} n = 0; {loop} }}", "k", 1, 1, np.zeros(1, np.int32), out)
+    assert out[0] == bound
+
+
+@pytest.mark.parametrize("bound", ["4000000", "4000000 + (int)blockIdx.x"])
 @pytest.mark.parametrize("narrow", ["unsigned short", "signed char"])
-def test_a_counter_that_cannot_hold_its_bound_never_gives_up(narrow: str) -> None:
-    loop = f"{narrow} u = 0; while (atomicAdd(flag, 0) == 0) {{ if (++u > 4000000) break; }} turns = 2000;"
+def test_a_counter_that_cannot_hold_its_bound_never_gives_up(narrow: str, bound: str) -> None:
+    loop = f"int m = {bound}; {narrow} u = 0; while (!atomicAdd(flag, 0)) {{ if (++u > m) break; }} turns = 2000;"
     with pytest.raises(errors.DeadlockError, match="forever"):
         left(PATIENT % loop, "k", 1, 2, 1, 2)
 
@@ -378,7 +393,7 @@ def test_a_look_in_a_loop_that_runs_away_does_not_excuse_it(end: str) -> None:
     loop = f"int k = 5; while (true) {{ k += 2; if (*(volatile int*)flag) break; {end} }}"
     with pytest.raises(errors.RunawayKernelError):
         left(PATIENT % loop, "k", 1, 2, 1, 2, step_budget=1000)
-    endless = PATIENCE[0].replace("4000000u", "4000000000u")  # a bound that is never reached
+    endless = PATIENCE[0].replace("4000000u", "5000000000")  # a bound that is never reached
     with pytest.raises(errors.DeadlockError):
         left(PATIENT % endless, "k", 1, 2, 1, 2)
 

@@ -150,7 +150,8 @@ class KernelLaunch:
         read = [memory for memory in ways if memory not in written]
         cost = device.spec.call_launch_us
         detail: dict[str, object] = {"grid": list(grid), "block": list(block)}
-        heard = Tells(kernel.code.watches, told, launch._reach(), launch.touched.copy)
+        did, chosen = launch.touched.copy, kernel.chosen if launch._traceable else bool
+        heard = Tells(kernel.code.watches, told, launch._reach(), did, chosen)
         adding = ["".join(ways[memory]) if len(ways[memory]) == 1 else "" for memory in written]
         made = ("kernel", name, cost, launch._begin, written, read, detail)
         return EnginePiece(*made, tells=heard, adds=adding)

@@ -15,8 +15,8 @@ Flanagan and Freund, "FastTrack", PLDI 2009.)
 Clocks know nothing of kernels that talk while both run. If one of two kernels has a loop that waits, and
 both access some array by atomics or as volatile, we trust that they agree between themselves, because
 refusing would forbid every such program. Two more pairs are let through: both only add whole numbers to an
-array by one kind of atomic, or they touch different bytes. Its data may decide which bytes a kernel touches,
-and that may be yet to come, so a run on copies is only a guess, to which a launch is held when it has run.
+array by one kind of atomic, or they touch different bytes. A run on copies tells which bytes those are. Where
+data decides that, and is yet to come, we let a launch through, and compare what it touched when it has run.
 Any new way to order work has to tick or merge a clock, or sound programs will be refused.
 """
 
@@ -38,6 +38,8 @@ _Key = tuple[int, int]  # device, stream
 # whether the host leaves them alone meanwhile, and does not talk to a kernel by them.
 HostUse = tuple[HostBytes, str, bool, bool]
 Bytes = Mapping[int, NDArray[np.uint8]]  # of memories, by their `id`: a bit for each
+# Accesses of a memory that are remembered one by one, behind the latest ones.
+_MOST_EARLIER = 16
 
 
 class Clock:
@@ -87,21 +89,23 @@ class Tells:
 
     waits: bool  # whether it has a loop that may wait
     by: frozenset[int]  # the memories (by address) that it accesses by atomics or as volatile
-    # The bytes that it would touch now, and those that it touched when it ran last.
+    # The bytes that it would touch now, and those that it touched when it ran last; if data decides which.
     would: Callable[[], Bytes] = dict
     did: Callable[[], Bytes] = dict
+    chosen: Callable[[], bool] = bool
 
 
 @dataclass(eq=False, slots=True)
 class _Reach:
-    """The bytes that one launch touches: a guess until it begins, since what it reads may be yet to come."""
+    """The bytes that one launch touches, as far as that is known before it begins."""
 
     bytes: Bytes | None = None
     begun: bool = False
-    # Others that touch other bytes by that guess: of which memory, what they do with it, and what it does.
+    # Others that should touch other bytes: of which memory, what they do with it, and what it does.
     beside: list[tuple[BufferAccess, GlobalMemory, str, str]] = field(
         default_factory=list["tuple[BufferAccess, GlobalMemory, str, str]"]
     )
+    behind: list[BufferAccess] = field(default_factory=list["BufferAccess"])  # what wrote its data
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,43 +133,60 @@ class BufferAccess:
             reach.bytes = {} if self.tells is None else self.tells.would()
         return reach.bytes.get(id(memory))
 
+    @property
+    def open(self) -> bool:
+        """True if data that is yet to come decides which bytes it touches."""
+        reach, tells = self.reach, self.tells
+        waits = tells is not None and not all(other.reach.begun for other in reach.behind)
+        return waits and tells is not None and tells.chosen()
+
     def apart(self, other: BufferAccess, memory: GlobalMemory) -> bool:
         """True if two kernels touch no byte of a memory in common, as far as that is known."""
-        mine, theirs = self.touched(memory), other.touched(memory)
-        return mine is not None and theirs is not None and not (mine & theirs).any()
+        known = [one.touched(memory) for one in (self, other) if not one.open]
+        both = [bits for bits in known if bits is not None]
+        return len(both) == len(known) and (len(both) < 2 or not (both[0] & both[1]).any())
 
     def begins(self) -> None:
-        """It has what it reads: `StreamRaceError` if a guess that let it run beside others was wrong."""
+        """It has what it reads: `StreamRaceError` if it touches the bytes of another that runs beside it."""
         reach = self.reach
+        reach.begun, beside, reach.beside, reach.behind = True, reach.beside, [], []
         if self.tells is None:
             return
-        reach.begun, reach.bytes, beside, reach.beside = True, self.tells.did(), reach.beside, []
+        reach.bytes = self.tells.did()
         for other, memory, did, does in beside:
             if other.reach.begun and not self.apart(other, memory):
                 raise _race(f"array {memory.name!r}", other, did, self, does)
 
 
+_Earlier = tuple[
+    BufferAccess, str, str
+]  # an access, what it did, and by which atomic it added if by one
+
+
 @dataclass(slots=True)
 class History:
-    """The accesses that wrote an array last or add to it, and those that have read it since."""
+    """The accesses that wrote an array last or add to it, those that have read it since, and earlier ones."""
 
     # By the atomic by which they add, if that is all, and their stream.
     writers: dict[tuple[str, _Key], BufferAccess] = field(
         default_factory=dict[tuple[str, _Key], BufferAccess]
     )
     readers: dict[_Key, BufferAccess] = field(default_factory=dict[_Key, BufferAccess])
-    past: dict[_Key, int] = field(default_factory=dict[_Key, int])  # earlier ones, of any bytes
+    # Those whose place others have taken, and may have touched other bytes. The last of still earlier ones.
+    earlier: list[_Earlier] = field(default_factory=list[_Earlier])
+    lost: dict[_Key, int] = field(default_factory=dict[_Key, int])
 
     def copy(self) -> History:
         """Another one, to note in it what may yet be refused."""
-        return History({**self.writers}, {**self.readers}, {**self.past})
+        return History({**self.writers}, {**self.readers}, [*self.earlier], {**self.lost})
 
     def read(self, memory: GlobalMemory, access: BufferAccess, now: Clock) -> None:
         """Note a read; `StreamRaceError` if it may overtake the last write."""
-        self._beside(memory, [*self.writers.values()], "writes", access, now, "reads")
+        writers = [(writer, "writes", by) for (by, _), writer in self.writers.items()]
+        self._unordered(memory, writers, access, now, "reads")
         if (key := access.key) in self.readers:
-            self.past[key] = max(self.past.get(key, 0), self.readers[key].count)
-        self.readers[access.key] = access
+            self._replaced((self.readers[key], "reads", ""))
+        self.readers[key] = access
 
     def write(self, memory: GlobalMemory, access: BufferAccess, now: Clock, by: str = "") -> None:
         """Note a write; `StreamRaceError` if it may overtake an earlier read or write.
@@ -173,42 +194,51 @@ class History:
         `by` is the atomic by which it adds to the array, if that is all that it does with it: those who add
         by the same one may overtake each other.
         """
-        writers = [*self.writers.values()]
-        if by:
-            writers = [writer for (how, _), writer in self.writers.items() if how != by]
-        writers = self._beside(memory, writers, "writes", access, now, "writes")
-        readers = [*self.readers.values()]
-        readers = readers and self._beside(memory, readers, "reads", access, now, "writes")
+        found = [(writer, "writes", how) for (how, _), writer in self.writers.items()]
+        found += [(reader, "reads", "") for reader in self.readers.values()]
+        left = self._unordered(memory, found, access, now, "writes", by) if found else []
         if not by:
-            self.writers = {("", writer.key): writer for writer in writers} if writers else {}
-            self.readers = {reader.key: reader for reader in readers} if readers else {}
-        else:
-            self.past[access.key] = access.count  # since the next of its kind takes its place
-        self.writers[by, access.key] = access
+            for one in found:
+                if one not in left:
+                    self._replaced(one)
+            self.writers = {(how, one.key): one for one, did, how in left if did == "writes"}
+            self.readers = {one.key: one for one, did, _ in left if did == "reads"}
+        if (place := (by, access.key)) in self.writers:
+            self._replaced((self.writers[place], "writes", by))
+        self.writers[place] = access
 
-    def _beside(
+    def _replaced(self, one: _Earlier) -> None:
+        self.earlier.append(one)
+        if len(self.earlier) > _MOST_EARLIER:
+            access = self.earlier.pop(0)[0]
+            self.lost[access.key] = max(access.count, self.lost.get(access.key, 0))
+
+    def _unordered(
         self,
         of: GlobalMemory,
-        those: list[BufferAccess],
-        did: str,
+        those: list[_Earlier],
         access: BufferAccess,
         now: Clock,
         does: str,
-    ) -> list[BufferAccess]:
-        """Those that are not ordered before this: a race unless they touch other bytes."""
-        out: list[BufferAccess] = []
-        for one in those:
-            if now.covers(one) or one.agrees(access):
-                if does == "writes":
-                    self.past[one.key] = max(one.count, self.past.get(one.key, 0))
-            elif now.follows(Clock(self.past)) and one.apart(access, of):
-                out.append(one)
+        by: str = "",
+    ) -> list[_Earlier]:
+        """Those that are not ordered before this: a race unless they, and earlier ones, touch other bytes."""
+
+        def free(one: BufferAccess, did: str, how: str) -> bool:
+            added = by and how == by
+            return added or did == does == "reads" or now.covers(one) or one.agrees(access)
+
+        left = [one for one in those if not free(*one)]
+        if left and not now.follows(Clock(self.lost)):
+            raise _race(f"array {of.name!r}", left[0][0], left[0][1], access, does)
+        for one, did, how in [*left, *self.earlier] if left else ():
+            if not free(one, did, how):
+                if not one.apart(access, of):
+                    raise _race(f"array {of.name!r}", one, did, access, does)
                 access.reach.beside.append((one, of, did, does))
                 if not one.reach.begun:
                     one.reach.beside.append((access, of, does, did))
-            else:
-                raise _race(f"array {of.name!r}", one, did, access, does)
-        return out
+        return left
 
 
 @dataclass(frozen=True, slots=True)

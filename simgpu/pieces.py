@@ -229,6 +229,9 @@ class Noted:
         self, piece: EnginePiece, shared: list[HostUse], access: BufferAccess, now: Clock
     ) -> None:
         """Add a piece: `StreamRaceError` if nothing orders it and an earlier one."""
+        if piece.tells is not None:
+            writers = [self._of(m).writers.values() for m in (*piece.reads, *piece.writes)]
+            access.reach.behind += [w for each in writers for w in each if not w.reach.begun]
         for use in shared:
             self._host.touch(use, access, now)
         for memory in piece.reads:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import gc
+import random
 import re
 import threading
 import weakref
@@ -167,6 +168,61 @@ def test_the_bytes_of_a_launch_are_those_that_its_data_chooses(
         if number == races:
             return
     assert y.get().tolist() == [1] * 32 + [2] * 32
+
+
+PARTS = """
+#define KERNEL(name, ...) extern "C" __global__ void name(__VA_ARGS__, int k) { int i = k + threadIdx.x;
+KERNEL(place, int* at) at[threadIdx.x] = i; }
+KERNEL(scatter, int* y, const int* at) y[at[threadIdx.x]] = 1; }
+KERNEL(gather, const int* y, const int* at, int* z) z[threadIdx.x] = y[at[threadIdx.x]]; }
+KERNEL(put, int* y, const int* at) y[i] = 1; }
+KERNEL(look, const int* y, const int* at, int* z) z[threadIdx.x] = y[i]; }
+KERNEL(add, int* y, const int* at) atomicAdd(&y[i], 1); }"""
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_launches_that_share_an_array_race_exactly_where_they_share_bytes(seed: int) -> None:
+    """Held against sets of what comes before each; where a kernel writes, an earlier one may decide."""
+    draw, gpu = random.Random(seed), simgpu.Device()
+    streams = [gpu.create_stream(non_blocking=True) for _ in "abc"]
+    y, *rest = (simgpu.Array.zeros(n, np.int32, gpu) for n in (64, *[8] * 6))
+    kernels = {
+        n: simgpu.RawKernel(PARTS, n) for n in ("place", "scatter", "gather", "put", "look", "add")
+    }
+    gpu.synchronize()
+    bytes_at, before, seen = [{0}] * 3, [set[int]()] * 3, set[int]()
+    event, done, racy = (streams[0].record(), set[int]()), list[tuple[str, set[int]]](), False
+    try:
+        for _ in range(10):
+            s, what = draw.randrange(3), draw.choice(["record", "wait", "sync", *kernels, *kernels])
+            k = draw.choice([20 * s, 20 * s + 5, 20 * s + 10, draw.randrange(56)])
+            here = set(range(k, k + 8))
+            if what == "record":
+                event = streams[s].record(), before[s] | seen
+            elif what == "wait":
+                streams[s].wait_event(event[0])
+                before[s] = before[s] | event[1]
+            elif what == "sync":
+                streams[s].synchronize()
+                seen |= before[s]
+            elif what == "place":
+                bytes_at[s] = here
+                kernels[what](1, 8, (rest[s], k), stream=streams[s])
+            else:
+                touched = bytes_at[s] if what in ("scatter", "gather") else here
+                way = {"gather": "read", "look": "read", "add": "add"}.get(what, "write")
+                known = before[s] | seen
+                others = [one for n, one in enumerate(done) if n not in known]
+                racy |= any(touched & b and (way == "write" or way != w) for w, b in others)
+                before[s] = known | {len(done)}
+                done.append((way, touched))
+                more = (rest[3 + s],) if way == "read" else ()
+                kernels[what](1, 8, (y, rest[s], *more, k), stream=streams[s])
+        gpu.synchronize()
+    except errors.StreamRaceError:
+        assert racy
+    else:
+        assert not racy
 
 
 READS = """struct S { int a[1]; };

@@ -19,7 +19,7 @@ out of what computes values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias, dataclass_transform
@@ -452,3 +452,38 @@ def bare(node: IRValue) -> IRValue:
     while isinstance(node, Convert):
         node = node.parts[0]
     return node
+
+
+def chosen_by_data(steps: Sequence[Instruction]) -> bool:
+    """Tell whether what a kernel loads decides which places it touches: by an address, or by a branch."""
+    every = [*instructions_below(steps)]
+    given = [step for step in every if isinstance(step, RegisterWrite | ReferenceBind)]
+    data = set[Variable]()
+
+    def of_data(*values: Instruction) -> bool:
+        loads = Load | Exchange
+        nodes = nodes_of(*values)
+        return any(
+            isinstance(n, loads) or (isinstance(n, Read) and n.variable in data) for n in nodes
+        )
+
+    while new := {step.variable for step in given if of_data(step.value)} - data:
+        data |= new
+    for step in every:
+        values: Sequence[Instruction | None] = ()
+        match step:
+            case Load() | Exchange():
+                values = step.parts[:1]
+            case Store():  # a place that is updated was loaded before
+                values = step.cell.parts if isinstance(step.cell, Load) else [step.cell]
+            case Branch(test=test) | Choice(test=test) | Selection(subject=test):
+                sides = inner(step) if isinstance(step, Choice) else inner(step)[1:]
+                if any(has(side, AccessOp, Leave) for side in sides):
+                    values = [test]
+            case Loop():
+                values = [step.condition]
+            case _:
+                pass
+        if of_data(*filter(None, values)):
+            return True
+    return False

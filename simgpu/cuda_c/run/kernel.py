@@ -66,6 +66,7 @@ class CompiledKernel:
     asks: bool  # it may, in a launch with memory of the host: it has a fence of the system
     globals: list[Variable]  # the file's `__constant__` and `__device__` variables
     named: list[Variable]  # those of them that it names
+    chosen: Callable[[], bool]  # whether data decides what it touches
     most_threads: int = _MAX_THREADS  # of a block, by its `__launch_bounds__`
 
     @cached_property

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import Any, NoReturn, cast
 
 import numpy as np
@@ -21,7 +21,14 @@ from simgpu.cuda_c.compile.constants import evaluated
 from simgpu.cuda_c.compile.context import Context, File, Numbers
 from simgpu.cuda_c.compile.conversions import convert
 from simgpu.cuda_c.compile.cuts import NeedsCuts
-from simgpu.cuda_c.compile.form import BasicBlock, Fence, Form, Instruction, instructions_below
+from simgpu.cuda_c.compile.form import (
+    BasicBlock,
+    Fence,
+    Form,
+    Instruction,
+    chosen_by_data,
+    instructions_below,
+)
 from simgpu.cuda_c.compile.function_addresses import take_addresses
 from simgpu.cuda_c.compile.kernels import finish, lower, needs_cuts
 from simgpu.cuda_c.compile.printed import printed
@@ -337,7 +344,8 @@ class Program:
             with nesting(source, function.at):
                 return walk(form, asks)
 
-        kernel = CompiledKernel(signature, source, code, costs, asks, variables, named)
+        chosen = cache(partial(chosen_by_data, form.steps))
+        kernel = CompiledKernel(signature, source, code, costs, asks, variables, named, chosen)
         if function.bounds is not None:
             bound = cast("ast.Expression", function.bounds.value)
             kernel.most_threads = type_names.integer_constant(c, bound, "a number of threads")

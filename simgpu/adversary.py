@@ -9,6 +9,10 @@ finding bugs", ASPLOS 2010. This one gives no guarantee.)
 
 import random
 
+import numpy as np
+
+from simgpu.errors import UsageError
+
 
 class Adversary:
     """Whims in the order of submission, so that a program and a seed give one sequence of events.
@@ -18,7 +22,9 @@ class Adversary:
     """
 
     def __init__(self, seed: int) -> None:
-        self.seed = seed
+        if not isinstance(seed, int | np.integer) or seed < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError(f"an adversary's seed is a whole number, not below 0, and not {seed!r}")
+        self.seed = seed = int(seed)
         self._random = random.Random(seed)
         self._memories = 0
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from simgpu.common import LaunchDim, as_lengths
+from simgpu.common import LaunchDim, as_dtype, as_lengths
 from simgpu.cuda_c import check_byte_order
 from simgpu.device import Device
 from simgpu.errors import DeviceMismatchError, UsageError
@@ -52,8 +52,8 @@ class Array:
         cls, shape: Lengths, dtype: DTypeLike = np.float64, device: Device | None = None
     ) -> Array:
         """A new array. To read what nobody has written is an error."""
-        device, kind = device or device_in_use(), np.dtype(dtype)
-        lengths = as_lengths(shape, "an array")
+        device, what = device or device_in_use(), "an array"
+        lengths, kind = as_lengths(shape, what), as_dtype(dtype, what)
         nbytes = math.prod(lengths) * kind.itemsize
         memory = device.malloc(nbytes, f"array of {lengths}", device.default_stream)
         return cls(device, memory, lengths, kind)
@@ -81,15 +81,21 @@ class Array:
         return host
 
     def set(self, values: ArrayLike, stream: Stream | None = None) -> None:
-        """Copy values of the host into it."""
-        host = np.ascontiguousarray(np.broadcast_to(np.asarray(values, self.dtype), self.shape))
+        """Copy values of the host into it, as one of NumPy's arrays takes them."""
+        try:
+            host = np.ascontiguousarray(np.broadcast_to(np.asarray(values, self.dtype), self.shape))
+        except (TypeError, ValueError, OverflowError) as error:
+            raise UsageError(f"{self!r} cannot take these values: {error}") from None
         stream = stream or self.device.default_stream
         self.device.copy_from_host_async(self.memory, host, stream)
 
 
 def asarray(values: ArrayLike, device: Device | None = None) -> Array:
     """A copy of an array of the host."""
-    host = np.asarray(values)
+    try:
+        host = np.asarray(values)
+    except ValueError as error:  # rows of several lengths
+        raise UsageError(f"these values are no array: {error}") from None
     array = Array.empty(host.shape, host.dtype, device)
     array.set(host)
     return array

@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol, cast
 import numpy as np
 import numpy.typing as npt
 
-from simgpu.errors import UsageError
+from simgpu.errors import ArrayDTypeError, UsageError
 
 HostBytes = npt.NDArray[Any]
 BytePlaces = slice | npt.NDArray[np.int64]  # bytes of an array, by their numbers
@@ -100,6 +100,17 @@ class Pinned(np.ndarray[Any, Any]):
     astype, argmax, argmin, dot = map(_reading, ("astype", "argmax", "argmin", "dot"))
     flatten, take, repeat, nonzero = map(_reading, ("flatten", "take", "repeat", "nonzero"))
     sort, argsort, searchsorted = map(_reading, ("sort", "argsort", "searchsorted"))
+
+
+def as_dtype(given: npt.DTypeLike, what: str) -> np.dtype[Any]:
+    """The type of an array's elements; `what` it is, for the error."""
+    try:
+        dtype = np.dtype(given)
+    except (TypeError, ValueError) as error:
+        raise ArrayDTypeError(f"{what} of {given!r} is not possible: {error}") from None
+    if dtype.hasobject:
+        raise ArrayDTypeError(f"{what} of {dtype} holds Python's objects, which no GPU has")
+    return dtype
 
 
 def as_lengths(shape: Any, what: str) -> tuple[int, ...]:

@@ -71,7 +71,8 @@ def find_spec(name: DeviceSpec | str) -> DeviceSpec:
 def save_spec(spec: DeviceSpec, path: Path) -> None:
     """Write a spec as JSON: each constant with its source."""
     told = {key: {"value": getattr(spec, key), "source": source} for key, source in spec.sources}
-    path.write_text(json.dumps({"name": spec.name, "constants": told}, indent=1) + "\n")
+    text = json.dumps({"name": spec.name, "constants": told}, indent=1)
+    path.write_text(f"{text}\n", encoding="utf-8")
 
 
 def load_spec(path: Path) -> DeviceSpec:

@@ -15,9 +15,9 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from simgpu.common import BytePlaces, HostBytes, Pinned, as_lengths
+from simgpu.common import BytePlaces, HostBytes, Pinned, as_dtype, as_lengths
 from simgpu.engine import Engine
-from simgpu.errors import ArrayDTypeError, DeviceError, HostBufferError, UsageError
+from simgpu.errors import DeviceError, HostBufferError, UsageError
 from simgpu.interrupts import held_back, hold
 from simgpu.links import Wiring
 from simgpu.order import BufferAccess, Clock, HostHistory
@@ -153,9 +153,8 @@ class Machine:
     # Pinned for one device is pinned for all: CUDA Driver API, "Unified Addressing".
     def pinned(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> HostBytes:
         """A host array that counts as page-locked."""
-        lengths, dtype = as_lengths(shape, "a pinned array"), np.dtype(dtype)
-        if dtype.hasobject:
-            raise ArrayDTypeError(f"an array of {dtype} holds Python's objects, which no GPU has")
+        what = "a pinned array"
+        lengths, dtype = as_lengths(shape, what), as_dtype(dtype, what)
         nbytes = math.prod(lengths) * dtype.itemsize
         # A multiple of 16 bytes, for `GlobalMemory` to lie on.
         room: HostBytes = np.empty(max(-(-nbytes // 16), 1) * 16, np.uint8)

@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from simgpu.common import HostBytes
-from simgpu.errors import ArrayDTypeError, DeviceError, DeviceMismatchError, UsageError
+from simgpu.common import HostBytes, as_dtype
+from simgpu.errors import DeviceError, DeviceMismatchError, UsageError
 from simgpu.memory import Memory
 from simgpu.order import BufferAccess, Clock, History, HostHistory, HostUse, Tells
 from simgpu.queues import ResourceDemand
@@ -266,8 +266,7 @@ def _with_room(memory: object, nbytes: int) -> Memory:
 def _bytes_of(host: HostBytes) -> HostBytes:
     """The bytes of a host array, as they lie in its memory."""
     array = np.asarray(host)
-    if array.dtype.hasobject:
-        raise ArrayDTypeError(f"an array of {array.dtype} holds Python's objects, which no GPU has")
+    as_dtype(array.dtype, "an array")
     if not array.flags.c_contiguous:
         text = "a copy takes a host array that is C-contiguous, and this one is not"
         raise UsageError(f"{text}: np.ascontiguousarray(x) copies it into one")

@@ -623,3 +623,26 @@ def test_an_arrays_lengths_are_whole_numbers_of_any_kind() -> None:
                 make(shape, np.float32)
     with pytest.raises(errors.UsageError, match="Python's objects"):
         simgpu.asarray([None, 1], device)
+
+
+def test_values_that_no_array_takes_are_refused_in_words() -> None:
+    gpu = simgpu.Device()
+    x = simgpu.Array.zeros((2, 3), np.int32, gpu)
+    wrong: list[Any] = ["a", [[1, 2], [3]], np.zeros(4), np.nan, 1 << 40, 1j]
+    for values in wrong:
+        with pytest.raises(errors.UsageError, match=r"array of \(2, 3\) int32 .* cannot take these values: "):
+            x.set(values)
+    x.set([5, 6, 7])
+    assert x.get().tolist() == [[5, 6, 7]] * 2
+    for make in (gpu.pinned, partial(simgpu.Array.empty, device=gpu)):
+        with pytest.raises(errors.ArrayDTypeError, match=r"array of 'nope' is not possible"):
+            make(3, "nope")
+    ways: list[tuple[Any, str]] = [
+        (lambda: simgpu.asarray([[1], [2, 3]]), "these values are no array"),
+        (lambda: simgpu.Device(spec=cast("Any", None)), "None is not a GPU"),
+        (lambda: simgpu.Device(adversary=cast("Any", "a")), "a whole number, not below 0, and not 'a'"),
+        (lambda: simgpu.Device(adversary=-1), "not -1"),
+    ]
+    for way, why in ways:
+        with pytest.raises(errors.UsageError, match=why):
+            way()

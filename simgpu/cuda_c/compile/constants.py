@@ -7,12 +7,12 @@ import numpy as np
 
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import constant
-from simgpu.cuda_c.compile.typed import Expr, Number
+from simgpu.cuda_c.compile.typed import Alias, Expr, Number
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.lockstep import Team, varies
 from simgpu.cuda_c.lockstep.team import InterpreterLimits, LaunchState
 from simgpu.cuda_c.syntax import ast
-from simgpu.cuda_c.types import Scalar
+from simgpu.cuda_c.types import Pointer, Scalar
 from simgpu.errors import KernelFault
 
 _NUMBERS = ast.Literal | ast.Qualified | ast.TypeName
@@ -50,18 +50,26 @@ def evaluated(c: Context, expr: Expr, node: ast.Expression) -> Expr:
 
 
 def refuse_running(c: Context, item: ast.Declarator) -> None:
-    """Refuse a value for a constexpr variable that names what is known only when the kernel runs."""
+    """Refuse a value for a constexpr variable that is known only when the kernel runs."""
     parts = list(ast.parts_of(item.init))
     # What is measured or asked for its size is not read.
     named = [part.operand for part in parts if isinstance(part, ast.SizeOf)]
     objects = [part.object for part in parts if isinstance(part, ast.CallExpr)]
     unread = {id(part) for part in ast.parts_of([named, objects])}
-    for part in parts:
-        if isinstance(part, ast.DeclRefExpr) and id(part) not in unread:
+    for part in (part for part in parts if id(part) not in unread):
+        if isinstance(part, ast.CallExpr):
+            own = [f for f in c.file.called.get(part.name, ()) if f.at.line > 0]
+            if own and not any(function.constexpr for function in own):
+                text = f"'{part.name}' is no constexpr function, and '{item.name}' is constexpr"
+                c.fail(part.at, f"{text}: make the function constexpr, or the variable const")
+        elif isinstance(part, ast.DeclRefExpr):
             found = c.scope.find(part.name)
-            if (found is None and part.name in _RUNNING) or (
-                isinstance(found, Variable) and isinstance(found.type, Scalar) and not found.const
-            ):
+            read = found.expr if isinstance(found, Alias) else found
+            runs = isinstance(read, Variable | Expr) and isinstance(read.type, Scalar | Pointer)
+            # A constant whose address is taken is in memory.
+            still = isinstance(read, Variable) and read.const
+            still = still and (read.memory or isinstance(read.type, Pointer))
+            if (found is None and part.name in _RUNNING) or (runs and not still):
                 text = f"'{part.name}' is known only when the kernel runs"
                 c.fail(part.at, f"{text}, and '{item.name}' is constexpr: make it const")
 

@@ -78,6 +78,7 @@ def _declarator(c: Context, item: ast.Declarator, storage: set[str]) -> Evaluate
         return _auto(c, item)
     ctype = type_names.resolve_type(c, item.type)
     const, volatile = item.type.itself("const"), item.type.itself("volatile")
+    const |= "constexpr" in storage  # of a pointer, that is the pointer itself
     if isinstance(ctype, types.Void):
         c.fail(item.at, f"'{item.name}' cannot be void")
     if isinstance(ctype, types.Struct) and not ctype.size:

@@ -66,6 +66,8 @@ WRONG = [
     *(f"struct S {{ const int v; float* const p; const int q[2]; }}; S s{{3, x, {{1, 2}}}}; {wrong}" for wrong in (
         "s.v = 1;", "s.p = x;", "s.q[1] = 3;", "int& r = s.v;", "int* p = &s.v;")),
     "constexpr int k = n;", "constexpr int k = blockDim.x / 2;", "float p = 3; constexpr int k = p * 2;", "constexpr int a[2] = {1, n};",
+    "const int a = n; constexpr int k = a;", "int& r = n; constexpr int k = r;", "constexpr int k = o[0];",
+    "for (const int k = n; k < 1;) { constexpr int j = k; }",
     "auto a = 1, b = 2.0;", "auto f = [](float a) { if (a < 0) return 0; return a; }; x[i] = f(x[i]);", "switch (int q = n; ) { case 1: o[i] = q; }",
     "struct S { const int v; int w; }; S s{1, 2}, t{3, 4}; s = t;", "if (int a = 5, b = 6) o[i] = a;", "struct S { int a; } s; o[i] = s.float2::x;",
     *(f"enum E {{ A, B }}; enum G {{ C }}; enum class F {{ A, B }}; F f = F::A; E e = B; {wrong}" for wrong in (
@@ -110,6 +112,8 @@ FILES_WRONG = [
     "__device__ int f() { return; }\n" + HEAD + "f(); }",
     "__device__ void f() { return 1; }\n" + HEAD + "f(); }",
     "__device__ void f() {}\n" + HEAD + "o[i] = f(); }",
+    "__device__ int f(int a) { return a; }\n" + HEAD + "constexpr int k = f(4); o[i] = k; }",
+    "struct S { static __device__ int f() { return 1; } };\n" + HEAD + "constexpr int k = S::f(); }",
     "__device__ int f(int a) { return a; }\n" + HEAD + "int f = 3; o[i] = f(i); }",
     "__device__ void f() {}\n" + HEAD + "auto v = f(); }",
     "__device__ float f(float a, float b) { return a; }\n__device__ float f(double a, double b) "

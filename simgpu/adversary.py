@@ -23,7 +23,9 @@ class Adversary:
 
     def __init__(self, seed: int) -> None:
         if not isinstance(seed, int | np.integer) or seed < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UsageError(f"an adversary's seed is a whole number, not below 0, and not {seed!r}")
+            raise UsageError(
+                f"an adversary's seed is a whole number, not below 0, and not {seed!r}"
+            )
         self.seed = seed = int(seed)
         self._random = random.Random(seed)
         self._memories = 0

@@ -630,7 +630,9 @@ def test_values_that_no_array_takes_are_refused_in_words() -> None:
     x = simgpu.Array.zeros((2, 3), np.int32, gpu)
     wrong: list[Any] = ["a", [[1, 2], [3]], np.zeros(4), np.nan, 1 << 40, 1j]
     for values in wrong:
-        with pytest.raises(errors.UsageError, match=r"array of \(2, 3\) int32 .* cannot take these values: "):
+        with pytest.raises(
+            errors.UsageError, match=r"array of \(2, 3\) int32 .* cannot take these values: "
+        ):
             x.set(values)
     x.set([5, 6, 7])
     assert x.get().tolist() == [[5, 6, 7]] * 2
@@ -640,7 +642,10 @@ def test_values_that_no_array_takes_are_refused_in_words() -> None:
     ways: list[tuple[Any, str]] = [
         (lambda: simgpu.asarray([[1], [2, 3]]), "these values are no array"),
         (lambda: simgpu.Device(spec=cast("Any", None)), "None is not a GPU"),
-        (lambda: simgpu.Device(adversary=cast("Any", "a")), "a whole number, not below 0, and not 'a'"),
+        (
+            lambda: simgpu.Device(adversary=cast("Any", "a")),
+            "a whole number, not below 0, and not 'a'",
+        ),
         (lambda: simgpu.Device(adversary=-1), "not -1"),
     ]
     for way, why in ways:

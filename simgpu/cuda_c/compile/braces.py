@@ -35,8 +35,9 @@ def listed_values(c: Context, node: Braces, ctype: types.CType) -> Expr:
             c.fail(node.at, f"too many values for one '{types.spelled(ctype)}'")
         if not node.items:
             return zero_values(ctype, node.at)[0]
-        cast = isinstance(ctype, types.Enumeration)
-        return convert(c, c.expression(node.items[0]), ctype, node.at, explicit=cast)
+        value = c.expression(node.items[0])
+        cast = isinstance(ctype, types.Enumeration) or isinstance(value.type, types.Struct)
+        return convert(c, value, ctype, node.at, explicit=cast)
     if not isinstance(ctype, types.Struct):
         text = f"making a '{types.spelled(ctype)}' from a list in braces is not supported"
         c.unsupported(node.at, f"{text}: declare a variable")

@@ -11,6 +11,7 @@ from simgpu.cuda_c.compile.typed import Alias, Expr, Number
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.lockstep import Team, varies
 from simgpu.cuda_c.lockstep.team import InterpreterLimits, LaunchState
+from simgpu.cuda_c.memory.addresses import Addresses
 from simgpu.cuda_c.syntax import ast
 from simgpu.cuda_c.types import Pointer, Scalar
 from simgpu.errors import KernelFault
@@ -35,18 +36,27 @@ def evaluated(c: Context, expr: Expr, node: ast.Expression) -> Expr:
         return expr
     if not all(_constant(c, part) for part in ast.parts_of(node)):
         return expr
+    found = run_now(c, [expr])
+    return expr if found is None else constant(expr.type, found[0], expr.at)
+
+
+def run_now(c: Context, exprs: list[Expr]) -> list[Any] | None:
+    """The values of expressions, which one thread computes; None if it fails, or would need memory."""
+    if c.aims.placed:
+        return None
     one, unpaid = (1, 1, 1), cast("Any", _Unpaid())
     limits = InterpreterLimits(step_budget=min(_MOST_TURNS[0], _MOST_TURNS[1] - sum(c.file.turns)))
-    launch = LaunchState("a constant", c.file.source, one, one, limits, unpaid, 0, unpaid, unpaid)
+    given = unpaid, 0, lambda: Addresses(lambda number: None), unpaid
+    launch = LaunchState("a constant", c.file.source, one, one, limits, *given)
     team = Team(launch, np.zeros(1, np.int64), c.numbers.slots, c.numbers.exits)
     try:
         with np.errstate(all="ignore"):
-            value: Any = expr.run(team, team.full)
+            values = [expr.run(team, team.full) for expr in exprs]
     except KernelFault:
-        return expr
+        return None
     finally:
         c.file.turns.append(team.steps)
-    return constant(expr.type, value[0] if varies(value) else value, expr.at)
+    return [value[0] if varies(value) else value for value in values]
 
 
 def refuse_running(c: Context, item: ast.Declarator) -> None:

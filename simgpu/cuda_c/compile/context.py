@@ -41,8 +41,8 @@ class Rules:
     # Makes a struct by its constructor, as a value; or, given a place, there.
     construct: Callable[[Context, Class, list[Expr], Position, Expr | None], Expr]
     by_address: Callable[[Context, Any, Expr], Expr]  # calls a function by its address
-    # Converts a struct by its `operator T()`; to any number, if no type is given.
-    become: Callable[[Context, Expr, types.CType | None, Position], Expr | None]
+    # Converts a struct by its `operator T()`, perhaps an explicit one; to any number, if no type is given.
+    become: Callable[[Context, Expr, types.CType | None, Position, bool], Expr | None]
     # The address of an overloaded function or a lambda as one of a type; None if there is none.
     address_as: Callable[[Context, types.CType, types.FunctionPointer, Position], Expr | None]
 

@@ -95,10 +95,13 @@ def convert(c: Context, expr: Expr, target: CType, at: Position, explicit: bool 
     if {spelled(source), spelled(target)} == {"dim3", "uint3"}:
         return typed_value(c, target, expr.run, at, [expr])
     into, out_of = c.class_of(target), c.class_of(source)
+    if into is not None and not explicit:
+        made = [function for function in into.constructors if not function.explicit]
+        into = replace(into, methods={**into.methods, into.name: made})
     if into is not None and into.constructors:
         return c.rules.construct(c, into, [expr], at, None)
     if out_of is not None:
-        made = c.rules.become(c, expr, target, at)
+        made = c.rules.become(c, expr, target, at, explicit)
         if made is not None:
             small = isinstance(target, Scalar) and BOOL.rank < target.rank < types.INT.rank
             if small and out_of.name == "__nv_bfloat16":
@@ -215,7 +218,9 @@ def related(c: Context, a: CType, b: CType) -> bool:
 
 def itself(c: Context, expr: Expr, at: Position) -> Expr:
     """An operand; a struct that converts itself to one number or pointer is that."""
-    return expr if c.class_of(expr.type) is None else c.rules.become(c, expr, None, at) or expr
+    return (
+        expr if c.class_of(expr.type) is None else c.rules.become(c, expr, None, at, False) or expr
+    )
 
 
 def recast(c: Context, expr: Expr, at: Position) -> Expr:
@@ -240,4 +245,9 @@ def condition(c: Context, expr: Expr) -> Evaluate:
     plain = isinstance(expr.type, types.Struct) and c.class_of(expr.type) is None
     if plain or isinstance(expr.type, types.Void):
         c.fail(expr.at, f"'{spelled(expr.type)}' is neither true nor false")
-    return convert(c, expr, BOOL, expr.at).run
+    return truth(c, expr).run
+
+
+def truth(c: Context, expr: Expr) -> Expr:
+    """An expression as true or false, where a struct may be converted by an explicit function, too."""
+    return convert(c, expr, BOOL, expr.at, explicit=isinstance(expr.type, types.Struct))

@@ -138,7 +138,7 @@ def _short_circuit(c: Context, node: ast.Binary) -> Expr:
         right = c.expression(node.right)
         rest = conversions.condition(c, right)
     if piece.ahead:
-        truth, piece.run = conversions.convert(c, left, types.BOOL, node.at), rest
+        truth, piece.run = conversions.truth(c, left), rest
         sides = (piece, None) if node.op == "&&" else (None, piece)
         return branched(c, truth, *sides, types.BOOL)
     c.steps.append(form.ShortCircuit(left.node, (piece,)))
@@ -177,7 +177,7 @@ def conditional(c: Context, node: ast.Conditional, used: bool) -> Expr:
         no = conversions.convert(c, no, ctype, node.at)
     if yes_piece.ahead or no_piece.ahead:
         yes_piece.run, no_piece.run = yes.run, no.run
-        truth = conversions.convert(c, test, types.BOOL, node.at)
+        truth = conversions.truth(c, test)
         return branched(c, truth, yes_piece, no_piece, ctype)
     c.steps.append(form.Choice(test.node, (yes_piece, no_piece)))
     if test.constant is not None:

@@ -65,9 +65,11 @@ def _refuse_ambiguous(
         c.fail(call.node.at, f"operator '{op}' between {both} is ambiguous: convert one of the two")
 
 
-def become(c: Context, expr: Expr, target: CType | None, at: Position) -> Expr | None:
+def become(
+    c: Context, expr: Expr, target: CType | None, at: Position, explicit: bool
+) -> Expr | None:
     """A struct as something else, by a function that it has for this."""
-    name = conversion(c, expr.type, target)
+    name = conversion(c, expr.type, target, explicit)
     return None if name is None else overloaded(c, name, [expr], at)
 
 

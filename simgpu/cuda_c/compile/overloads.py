@@ -242,6 +242,8 @@ def _converts(c: Context, source: types.CType, target: types.CType) -> bool:
     """Tell whether a struct is converted from or to another type without a cast."""
     into = c.class_of(target)
     for function, scope in [(f, into.scope) for f in into.constructors] if into is not None else ():
+        if function.explicit:
+            continue
         needed = sum(p.default is None for p in function.params)
         # A conversion of the source's own would be a second one.
         free = not isinstance(source, types.Struct) or function.template is not None
@@ -254,7 +256,9 @@ def _converts(c: Context, source: types.CType, target: types.CType) -> bool:
     return conversion(c, source, target) is not None
 
 
-def conversion(c: Context, source: types.CType, target: types.CType | None) -> str | None:
+def conversion(
+    c: Context, source: types.CType, target: types.CType | None, explicit: bool = False
+) -> str | None:
     """The function by which a struct becomes something else; a number or pointer, if it is not said what."""
     found: list[str] = []
     hidden: list[types.CType] = []  # what a more derived struct converts to, too
@@ -265,16 +269,17 @@ def conversion(c: Context, source: types.CType, target: types.CType | None) -> s
                 continue
             with c.seen_from(known.scope):
                 made = type_names.resolve_type(c, function.returns)
+            reached = target is not None and types.qualifies(made, target)
+            if function.explicit and not (explicit and (made == target or reached)):
+                continue
             if made == target:
                 return name
             if made in hidden:
                 continue
             hidden.append(made)
-            reached = target is not None and types.qualifies(made, target)
             any_pointer = target in (None, types.BOOL) and isinstance(made, types.Pointer)
             number = isinstance(made, types.Scalar) and isinstance(target, types.Scalar | None)
-            # A truth is mostly an explicit one.
-            if made is not types.BOOL and (number or any_pointer or reached):
+            if number or any_pointer or reached:
                 found.append(name)
         known = known.base
     return found[0] if len(found) == 1 else None

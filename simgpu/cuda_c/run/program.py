@@ -17,12 +17,13 @@ from simgpu.cuda_c.compile import signature as heads
 from simgpu.cuda_c.compile import type_names, typed
 from simgpu.cuda_c.compile.braces import declared_type, initialise
 from simgpu.cuda_c.compile.builtins import taken_by_cuda
-from simgpu.cuda_c.compile.constants import evaluated
+from simgpu.cuda_c.compile.constants import evaluated, run_now
 from simgpu.cuda_c.compile.context import Context, File, Numbers
 from simgpu.cuda_c.compile.conversions import convert
 from simgpu.cuda_c.compile.cuts import NeedsCuts
 from simgpu.cuda_c.compile.form import (
     BasicBlock,
+    Expansion,
     Fence,
     Form,
     Instruction,
@@ -240,25 +241,36 @@ class Program:
         unchanging = const or not placed
         variable = Variable(item.name, whole, len(self._globals), memory=True, const=unchanging)
         variable.volatile = item.type.itself("volatile")
-        initial = None
-        if item.init is not None and not self._lenient:
-            initial = self._initial(initialise(c, item.init, whole), variable, item.at)
+        initial, init = None, item.init
+        if init is None and c.constructs(whole):
+            init = ast.Braces(at=item.at, items=[])
+        if init is not None and not self._lenient:
+            initial = self._initial(c, initialise(c, init, whole), variable, item.at)
         self._file.scope.names[item.name] = variable
         constant = "__constant__" in storage
         known = heads.variable_of(item.name, whole, constant) if placed else None
-        awaited = constant and item.init is None
+        awaited = constant and init is None
         self._globals.append(_Global(variable, initial, constant or unchanging, known, awaited))
 
     def _initial(
-        self, values: list[typed.Expr], variable: Variable, at: Position
+        self, c: Context, values: list[typed.Expr], variable: Variable, at: Position
     ) -> NDArray[np.uint8]:
         data = np.zeros(size_of(variable.type), np.uint8)
-        known = [value for value in values if not isinstance(value.type, Void)]
-        for (leaf, offset), value in zip(leaves(variable.type), known, strict=True):
-            if value.constant is None:
+        called = [s.name for s in instructions_below(c.steps) if isinstance(s, Expansion)]
+        for name in called:
+            own = self._file.called.get(name, [])
+            if own and not any(function.constexpr or function.defaulted for function in own):
+                text = f"'{variable.name}' is made before any kernel runs, by '{name}'"
+                c.fail(at, f"{text}: that has to be constexpr")
+        computed = run_now(c, values) if called else [value.constant for value in values]
+        computed = computed or [None] * len(values)
+        pairs = zip(values, computed, strict=True)
+        known = [number for value, number in pairs if not isinstance(value.type, Void)]
+        for (leaf, offset), number in zip(leaves(variable.type), known, strict=True):
+            if number is None or getattr(number, "region", None) is not None:
                 self._file.source.unsupported(at, "an initial value must be known at compile time")
-            dtype = leaf.dtype if isinstance(leaf, Scalar) else np.uint64  # of null
-            raw = np.asarray(value.constant, dtype).reshape(1).view(np.uint8)
+            given = (number, leaf.dtype) if isinstance(leaf, Scalar) else (0, np.uint64)  # null
+            raw = np.asarray(*given).reshape(1).view(np.uint8)
             data[offset : offset + len(raw)] = raw
         return data
 

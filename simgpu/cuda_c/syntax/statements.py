@@ -125,7 +125,10 @@ class StatementParser(ExpressionParser):
             if not arguments:
                 self.fail(f"'{name.text}()' declares a function here; write '{name.text}'", name.at)
             init = arguments[0]
-            if len(arguments) > 1 or wanted.base not in _NUMBERS:
+            object_alone = isinstance(
+                init, ast.DeclRefExpr | ast.Member
+            )  # perhaps converted explicitly
+            if len(arguments) > 1 or wanted.base not in _NUMBERS or object_alone:
                 init = ast.Braces(at=name.at, items=arguments, type=wanted)
         if isinstance(init, ast.Text) and len(dims) == 1:
             init = ast.Braces(at=init.at, items=init.characters())

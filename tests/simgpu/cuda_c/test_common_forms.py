@@ -302,6 +302,39 @@ def test_what_is_said_once_and_may_be_used_is_read(value: str, right: int) -> No
     assert body(f"o[i] = {value};", before=LEGAL)[1].tolist() == [right] * 32
 
 
+PRESET = """
+struct D { int a = 5; int b = 6; int* p = nullptr; };
+struct E : D { D more[2]; };
+struct P { int v; __device__ constexpr P(int v = 3) : v(v) {} };
+struct X {
+    int v;
+    explicit __device__ X(int v) : v(v) {}
+    explicit __device__ operator bool() const { return v > 2; }
+    explicit __device__ operator float() const { return v + 0.5f; }
+};
+__device__ constexpr int twice(int a) { return 2 * a; }
+__device__ D d, list[2] = {{1}};
+__constant__ E e;
+__constant__ P p = P(8), q;
+__device__ int numbers[2] = {twice(4), 1 + twice(5)};
+"""
+
+
+@pytest.mark.parametrize(
+    ("value", "right"),
+    [
+        ("d.a + 10 * d.b + 100 * (d.p == nullptr)", 165), ("list[0].a + 10 * list[0].b + 100 * list[1].a", 561),
+        ("e.b + 10 * e.more[1].a", 56), ("p.v + 10 * q.v", 38), ("numbers[0] + 100 * numbers[1]", 1108),
+        ("X(3) ? 1 : 2", 1), ("!X(2) + (X(3) && X(4))", 2), ("(float)X(3) * 2", 7),
+        ("static_cast<float>(X{3}) * 2 + bool(X(2))", 7),
+    ],
+)  # fmt: skip
+def test_members_have_their_defaults_and_explicit_functions_are_asked_for(
+    value: str, right: int
+) -> None:
+    assert body(f"o[i] = {value};", before=PRESET)[1].tolist() == [right] * 32
+
+
 def test_a_file_may_ask_for_headers(tmp_path: Path) -> None:
     lines = [
         "#ifdef __has_include",

@@ -76,6 +76,11 @@ WRONG = [
 ]  # fmt: skip
 
 PAIR = "struct P { int a; float b; };\n"
+EXPLICIT = """struct S { int a; explicit __device__ S(int a) : a(a) {}
+    explicit __device__ operator bool() const { return a; } explicit __device__ operator float() const { return a; } };
+__device__ int f(S s) { return s.a; }
+__device__ S g() { return 3; }
+"""
 MMA = "#include <mma.h>\nusing namespace nvcuda::wmma;\n"
 FILES_WRONG = [
     "texture<float, 2> image;\n" + HEAD + "x[i] = image; }",
@@ -114,6 +119,11 @@ FILES_WRONG = [
     "__device__ void f() {}\n" + HEAD + "o[i] = f(); }",
     "__device__ int f(int a) { return a; }\n" + HEAD + "constexpr int k = f(4); o[i] = k; }",
     "struct S { static __device__ int f() { return 1; } };\n" + HEAD + "constexpr int k = S::f(); }",
+    "__device__ int f(int a) { return a; }\n__device__ int v = f(4);\n" + HEAD + "o[i] = v; }",
+    "struct S { int a; __device__ S() : a(1) {} };\n__device__ S s;\n" + HEAD + "o[i] = s.a; }",
+    *(f"{EXPLICIT}{HEAD}S s(1); {wrong} }}" for wrong in (
+        "S t = 3;", "s = 3;", "o[i] = f(3);", "o[i] = s;", "o[i] = s + 1;", "bool b = s;", "float a[1] = {s};",
+        "x[i] = sqrtf(s);", "S t[2] = {1, 2};", "int v = (int)s;", "o[i] = g().a;")),
     "__device__ int f(int a) { return a; }\n" + HEAD + "int f = 3; o[i] = f(i); }",
     "__device__ void f() {}\n" + HEAD + "auto v = f(); }",
     "__device__ float f(float a, float b) { return a; }\n__device__ float f(double a, double b) "

@@ -5,10 +5,16 @@ from dataclasses import replace
 from typing import Any
 
 from simgpu.cuda_c import types
-from simgpu.cuda_c.compile import braces, form, operators, places, summing
+from simgpu.cuda_c.compile import braces, form, operators, places, rooms, summing
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.conversions import constant, convert, nodes, typed_value
-from simgpu.cuda_c.compile.storage import in_lane_order, use_storage, writable, writer
+from simgpu.cuda_c.compile.storage import (
+    in_lane_order,
+    read_memory,
+    use_storage,
+    writable,
+    writer,
+)
 from simgpu.cuda_c.compile.typed import Evaluate, Expr, MemoryPlace, RegisterPlace
 from simgpu.cuda_c.lockstep import Mask, Team
 from simgpu.cuda_c.memory import access
@@ -22,7 +28,7 @@ def assign(c: Context, node: ast.AssignExpr, used: bool) -> Expr:
     if isinstance(node.target, ast.Conditional):  # (test ? a : b) = value
         yes, no = (replace(node, target=side) for side in _sides(c, node.target))
         return c.expression(replace(node.target, yes=yes, no=no))
-    target = places.place_of(c, node.target)
+    target = changed_place(c, node.target)
     ctype = target.type
     own = _own_operator(c, node, target)
     if own is not None:
@@ -57,6 +63,27 @@ def assign(c: Context, node: ast.AssignExpr, used: bool) -> Expr:
     return typed_value(c, ctype, write, node.at, [target, new], node=done, origin=new.origin)
 
 
+def changed_place(c: Context, node: ast.Expression) -> Expr:
+    """A place that something changes; of `a = b`, `a += b` or `++a` it is `a`, behind that."""
+    change = "target" if isinstance(node, ast.AssignExpr) else "operand"
+    if not isinstance(node, ast.AssignExpr | ast.Increment) or getattr(node, "postfix", False):
+        return places.place_of(c, node)
+    target, at = changed_place(c, getattr(node, change)), node.at
+    if not isinstance(target.type, types.Scalar | types.Pointer) or target.place is None:
+        return c.expression(node)
+    name = f"*changed {c.new_slot()}"
+    alias, fix = rooms.bind_reference(c, name, target, target.type, False, at)
+    c.scope.names[name], again = alias, ast.DeclRefExpr(at=at, name=name)
+    done = c.expression(replace(node, **{change: again}))
+    place = places.place_of(c, again).place
+    if isinstance(place, RegisterPlace):
+        run = in_lane_order(fix, done.run)
+        return replace(done, run=run, place=replace(place, before=run), total=None)
+    assert isinstance(place, MemoryPlace)
+    place.pointer = in_lane_order(fix, done.run, place.pointer)
+    return read_memory(c, place, target.type, at)
+
+
 def _sides(c: Context, node: ast.Conditional) -> list[ast.Expression]:
     """The two places of which one is changed: they have one type, or it would be a value."""
     if places.place_asked(c, node.yes).type != places.place_asked(c, node.no).type:
@@ -76,7 +103,7 @@ def _writes(steps: Sequence[form.Instruction], before: int) -> bool:
 def _total(c: Context, target: Expr, op: str, by: Expr) -> form.Total | None:
     """`target op= by` as a sum in a register, if it is one."""
     place, kind = target.place, target.type
-    if not isinstance(place, RegisterPlace) or place.count is not None:
+    if not isinstance(place, RegisterPlace) or place.count is not None or place.before:
         return None
     fuses = c.file.contract and isinstance(kind, types.Scalar) and kind.is_float
     factors = by.product if fuses else None
@@ -114,7 +141,7 @@ def increment(c: Context, node: ast.Increment, used: bool) -> Expr:
     if isinstance(node.operand, ast.Conditional):
         yes, no = (replace(node, operand=side) for side in _sides(c, node.operand))
         return c.expression(replace(node.operand, yes=yes, no=no))
-    target = places.place_of(c, node.operand)
+    target = changed_place(c, node.operand)
     if isinstance(target.type, types.Struct | types.Enumeration):
         dummy = [constant(types.INT, 0, node.at)] if node.postfix else []
         found = c.rules.overloaded(c, f"operator{node.op * 2}", [target, *dummy], node.at)

@@ -94,6 +94,9 @@ def convert(c: Context, expr: Expr, target: CType, at: Position, explicit: bool 
         return typed_value(c, target, first, at, [expr], origin=expr.origin)
     if {spelled(source), spelled(target)} == {"dim3", "uint3"}:
         return typed_value(c, target, expr.run, at, [expr])
+    if spelled(target) == "dim3" and isinstance(source, Scalar):
+        width, one = convert(c, expr, types.UINT, at), np.uint32(1)
+        return typed_value(c, target, lambda t, m: [width.run(t, m), one, one], at, [width])
     into, out_of = c.class_of(target), c.class_of(source)
     if into is not None and not explicit:
         made = [function for function in into.constructors if not function.explicit]

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from simgpu.cuda_c import types
 from simgpu.cuda_c.compile import braces, constants, conversions, rooms, type_names
+from simgpu.cuda_c.compile.assignments import changed_place
 from simgpu.cuda_c.compile.context import Context
 from simgpu.cuda_c.compile.form import Declare, Evaluate
 from simgpu.cuda_c.compile.places import by_address, place_of
@@ -158,7 +159,7 @@ def _auto(c: Context, item: ast.Declarator) -> Evaluate | None:
     if item.init is None or (isinstance(item.init, ast.Braces) and item.init.type is None):
         c.fail(item.at, f"'auto {item.name}' needs a value to take its type from")
     if item.type.reference:
-        target = place_of(c, item.init)
+        target = changed_place(c, item.init)
         return _reference(c, item, target.type, item.type.const, target)
     new = conversions.decay(c.expression(item.init))
     if isinstance(new.type, types.FunctionPointer) and new.type.overloaded:
@@ -202,7 +203,7 @@ def _reference(
         c.fail(item.at, f"the reference '{item.name}' must be bound to something")
     if isinstance(item.init, ast.Conditional) and not const:
         target = place_of(c, by_address(item.init))
-    target = target or place_of(c, item.init)
+    target = target or changed_place(c, item.init)
     volatile = item.type.itself("volatile")
     binding, fix = rooms.bind_reference(c, item.name, target, ctype, const, item.at, volatile)
     _enter(c, item.name, binding, item.at)

@@ -109,7 +109,12 @@ def declare_type(c: Context, node: ast.StructDef) -> None:
     names = c.scope.names
     if node.enumerators is not None:
         inside, scoped = Scope(), "scoped" in node.enumerators.storage
-        kind = _enumerate(c, node, scoped, node.enumerators.items, inside)
+        before = names.get(node.name)
+        known = before.type if isinstance(before, TypeBinding) and node.name else None
+        key = known.key if isinstance(known, types.Enumeration) else id(node)
+        if node.declared and known is not None:
+            return
+        kind = _enumerate(c, node, scoped, key, inside)
         shown = {} if scoped else inside.names
         for name in shown.keys() & names.keys():
             c.fail(node.at, f"'{name}' has already been declared in this scope")
@@ -137,9 +142,7 @@ def declare_type(c: Context, node: ast.StructDef) -> None:
         names[node.name] = TypeBinding(define_struct(c, node, declared))
 
 
-def _enumerate(
-    c: Context, node: ast.StructDef, scoped: bool, items: Sequence[ast.Declarator], inside: Scope
-) -> CType:
+def _enumerate(c: Context, node: ast.StructDef, scoped: bool, key: int, inside: Scope) -> CType:
     """Enter the constants of an enumeration; returns its type, which has room for all of them.
 
     Where the enumeration does not say its type, an enumerator has that of its value up to the closing brace,
@@ -149,6 +152,7 @@ def _enumerate(
     if fixed is not None and not (isinstance(fixed, types.Scalar) and fixed.is_integer):
         c.fail(node.at, f"an enumeration is of integers, and not of '{types.spelled(fixed)}'")
     number, own, numbers = -1, types.INT, list[int]()
+    items = [] if node.enumerators is None else node.enumerators.items
     with c.seen_from(Scope(c.scope)) as inner:
         for item in items:
             if item.init is None:
@@ -163,7 +167,7 @@ def _enumerate(
             inner.names[item.name] = Number(constant(fixed or own, number, item.at))
             numbers.append(number)
     name = node.name or f"enumeration of line {node.at.line}"
-    kind = types.enumeration(name, fixed or _first_with_room(types.INT, numbers), scoped, id(node))
+    kind = types.enumeration(name, fixed or _first_with_room(types.INT, numbers), scoped, key)
     for item, number in zip(items, numbers, strict=True):
         if item.name in inside.names:
             c.fail(item.at, f"'{item.name}' has already been declared in this scope")

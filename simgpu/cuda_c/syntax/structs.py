@@ -396,13 +396,15 @@ class StructParser(StatementParser):
         fixed = ast.TypeName(at=start.at, base="int") if scoped else None
         if self.accept(":"):
             fixed = self.specifiers()[1]
+        values = ast.Declaration(at=start.at, storage={"scoped"} if scoped else set(), items=[])
+        out = ast.StructDef(at=start.at, name=name, enumerators=values, base=fixed)
+        if name and fixed is not None and self.accept(";"):
+            out.declared = True
+            return out
         self.need("{")
-        items = self.several(self._enumerator, "}")
+        values.items = self.several(self._enumerator, "}")
         self.need("}")
         self.harmless(self.attributes())
-        storage = {"static"} | ({"scoped"} if scoped else set[str]())
-        values = ast.Declaration(at=start.at, storage=storage, items=items)
-        out = ast.StructDef(at=start.at, name=name, enumerators=values, base=fixed)
         return self._ended(out, typedef)
 
     def _enumerator(self) -> ast.Declarator:

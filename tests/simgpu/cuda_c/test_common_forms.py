@@ -335,6 +335,24 @@ def test_members_have_their_defaults_and_explicit_functions_are_asked_for(
     assert body(f"o[i] = {value};", before=PRESET)[1].tolist() == [right] * 32
 
 
+@pytest.mark.parametrize(
+    ("text", "right"),
+    [
+        ("int a = 1; (a += 2) *= 3; o[i] = a;", 9), ("int a = 1; ++(++a); o[i] = a;", 3),
+        ("int a = 1; int& r = ++a; r += 10; o[i] = a;", 12), ("int a = 5; int b = (++a)--; o[i] = 10 * a + b;", 56),
+        ("int a = 1, b = 2; (a = b) = 7; o[i] = 10 * a + b;", 72), ("short a = 1; o[i] = (a = 70000) += 1;", 4465),
+        ("int k = i; int& r = (o[k++] = 5); r += k - i;", 6), ("int k = i; (o[k++] = 2) += 2; o[i] += 10 * (k - i);", 14),
+        ("int s = 0; for (int k = 0; k < 10; k++) (s += k) += 1; o[i] = s;", 55),
+        ("int* p = o; *(++(++(p += i - 2))) = 4;", 4), ("dim3 d = 4; o[i] = d.x + 10 * d.y;", 14),
+        ("o[i] = 10 * (int)given(C::B) + sizeof(C);", 42),
+    ],
+)  # fmt: skip
+def test_what_a_change_gives_may_be_changed_again(text: str, right: int) -> None:
+    early = "enum class C : short; __device__ C given(C c);\nenum class C : short { A = 3, B };"
+    before = f"{early}\n__device__ C given(C c) {{ return c; }}\n"
+    assert body(text, before=before)[1].tolist() == [right] * 32
+
+
 def test_a_file_may_ask_for_headers(tmp_path: Path) -> None:
     lines = [
         "#ifdef __has_include",

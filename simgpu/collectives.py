@@ -20,7 +20,7 @@ from simgpu.device import Device
 from simgpu.errors import CollectiveError, DeviceError, UpstreamError, UsageError
 from simgpu.links import collective_works
 from simgpu.memory import Memory
-from simgpu.pieces import EnginePiece
+from simgpu.pieces import EnginePiece, as_memory
 from simgpu.queues import Paused, ResourceDemand
 from simgpu.stream import Stream
 
@@ -88,7 +88,8 @@ class Communicator:
 
     def __init__(self, devices: Sequence[Device]) -> None:
         self.devices = tuple(devices)
-        if len({id(device.machine) for device in devices}) != 1 or len(set(devices)) < len(devices):
+        given = all(isinstance(device, Device) for device in devices)  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not given or len({id(device.machine) for device in devices}) != 1 or len(set(devices)) < len(devices):
             raise UsageError("a group takes different devices of the same simulated machine")
         self.machine, self.lock = devices[0].machine, devices[0].lock
         self.broken = ""  # what went wrong; from then on every call fails
@@ -105,7 +106,8 @@ class Communicator:
 
     def enqueue(self, rank: int, call: Collective, stream: object) -> None:
         """Append the call of one rank to a stream of its device."""
-        self.devices[rank].enqueue(self._piece(rank, call), stream)
+        piece = self._piece(rank, call)
+        self.devices[rank].enqueue(piece, stream)
 
     def together(self, parts: Mapping[int, Collective], home: Device) -> EnginePiece:
         """All ranks' calls as a piece of work for the device of one of them, to be done again and again."""
@@ -133,23 +135,27 @@ class Communicator:
 
         nbytes = call.count * call.dtype.itemsize
         detail: dict[str, object] = {"bytes": nbytes, "rank": rank, "ranks": len(self.devices)}
-        reads, writes = ([] if a is None else [a] for a in (call.source, call.target))
+        reads, writes = ([] if a is None else [as_memory(a)] for a in (call.source, call.target))
         cost = device.spec.call_launch_us
         return EnginePiece("kernel", call.what, cost, begin, writes, reads, detail, lost=lost)
 
     def _wrong(self, rank: int, call: Collective) -> str:
         """Say what is wrong with a call by itself, if anything is."""
-        size, count, what, width = len(self.devices), call.count, call.what, call.dtype.itemsize
+        size, count, what, dtype = len(self.devices), call.count, call.what, call.dtype
         if what not in _ALL:
             return f"a collective is one of {', '.join(_ALL)}, and not {what!r}"
+        if not isinstance(dtype, np.dtype) or dtype.kind not in "biufcV":  # pyright: ignore[reportUnnecessaryIsInstance]
+            return f"{what} takes a type of NumPy's numbers, such as np.dtype('f4'), and got {dtype!r}"
+        width = dtype.itemsize
         if call.reduce not in _REDUCTIONS:
             return f"reduce is one of {', '.join(_REDUCTIONS)}, and not {call.reduce!r}"
         parts = size if what == "reduce_scatter" else 1
         if not isinstance(count, int | np.integer) or count < 0 or count % parts:  # pyright: ignore[reportUnnecessaryIsInstance]
             of = f", a multiple of the {size} ranks" if parts > 1 else ""
             return f"{what} takes a whole number of elements, not below 0{of}, and got {count!r}"
-        for end in (rank, call.root, call.to, call.origin):
-            if end is not None and not 0 <= end < size:
+        ends = call.to if what == "send" else 0, call.origin if what == "recv" else 0
+        for end in (rank, call.root, *ends, call.to or 0, call.origin or 0):
+            if not isinstance(end, int | np.integer) or not 0 <= end < size:
                 return f"{call}: there is no rank {end}, they are 0 to {size - 1}"
         if what in _PAIRS and rank in (call.to, call.origin):
             return f"{call}: that is rank {rank} itself"

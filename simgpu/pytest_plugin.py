@@ -27,7 +27,7 @@ class SpecFile(pytest.File):
     def collect(self) -> Iterator[pytest.Item]:
         """A test for each size of each spec."""
         from simgpu.cuda_c import join_headers
-        from simgpu.judging.kernel_spec import file_beside, load_specs
+        from simgpu.judging.kernel_spec import asked, file_beside, load_specs
         from simgpu.judging.trial import Trials
 
         source = file_beside(self.path)
@@ -35,7 +35,8 @@ class SpecFile(pytest.File):
             if source is None:
                 raise self.CollectError(f"there is no .cu or .cuh file beside {self.path.name}")
             text, specs = join_headers(source), load_specs(self.path)
-            sizes = {(k, n): s for k, s in enumerate(specs) for n in (*s.sizes, *s.awkward_sizes())}
+            more = [asked(self.path, spec.awkward_sizes) for spec in specs]
+            sizes = {(k, n): s for k, s in enumerate(specs) for n in (*s.sizes, *more[k])}
         except SimGpuError as error:
             raise self.CollectError(str(error)) from None
         for (_, n), spec in sizes.items():

@@ -8,7 +8,7 @@ from typing import Any
 from simgpu.cuda_c import compile_source, device_part, join_headers
 from simgpu.cuda_c.text.source import Source
 from simgpu.errors import KernelCompileError, UnsupportedFeatureError
-from simgpu.judging.kernel_spec import SPEC_ENDING, load_specs
+from simgpu.judging.kernel_spec import SPEC_ENDING, asked, load_specs
 from simgpu.judging.limits import OverLimitError, within_limits
 from simgpu.judging.trial import MAIN, Trials
 
@@ -37,7 +37,7 @@ def check_file(
             missing, kernels = device_part(text).missing, kernels_read(text, file.name)
             for one in () if spec is None else load_specs(spec):
                 trials = tried[one.kernel] = Trials(one, text, Path(str(spec)).resolve(), file.name)
-                for n in [*one.awkward_sizes(), *sorted(one.sizes)]:
+                for n in [*asked(trials.file, one.awkward_sizes), *sorted(one.sizes)]:
                     trials.at(n)
                     if trials.complaints and not trials.sizes:
                         break  # it cannot be read at any size

@@ -126,7 +126,7 @@ def _judged(task: dict[str, Any]) -> dict[str, Any]:
         raise SpecError(f"a judge needs one kernel with a reference: this is of {names}")
     spec, largest = chosen[0], max(chosen[0].sizes)
     drawn: list[int] = random.integers(1, largest + 1, 2).tolist() if spec.awkward is None else []
-    sizes = dict.fromkeys([*spec.awkward_sizes(), *drawn, *sorted(spec.sizes)])
+    sizes = dict.fromkeys([*asked(file, spec.awkward_sizes), *drawn, *sorted(spec.sizes)])
     seeds: dict[int, list[int]] = {n: random.integers(2**62, size=2).tolist() for n in sizes}
     one, other = (asked(file, spec.given, largest, seed) for seed in seeds[largest])
     arrays = [name for name, value in one.items() if is_array(value)]

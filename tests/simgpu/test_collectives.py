@@ -19,6 +19,12 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("broadcast", {"root": 2}, "there is no rank 2, they are 0 to 1"),
     ("exchange", {"to": -1}, "there is no rank -1"),
     ("send", {"to": 0}, "that is rank 0 itself"),
+    ("send", {}, "there is no rank None"),
+    ("recv", {}, "there is no rank None"),
+    ("broadcast", {"root": 0.5}, "there is no rank 0.5"),
+    ("all_reduce", {"dtype": "f4"}, "takes a type of NumPy's numbers, .*, and got 'f4'"),
+    ("all_reduce", {"dtype": np.dtype("U1")}, "takes a type of NumPy's numbers"),
+    ("all_reduce", {"source": np.zeros(4)}, "is not memory of a simulated device"),
     (
         "exchange",
         {"to": 1, "origin": 1},

@@ -88,8 +88,8 @@ class Communicator:
 
     def __init__(self, devices: Sequence[Device]) -> None:
         self.devices = tuple(devices)
-        given = all(isinstance(device, Device) for device in devices)  # pyright: ignore[reportUnnecessaryIsInstance]
-        if not given or len({id(device.machine) for device in devices}) != 1 or len(set(devices)) < len(devices):
+        hosts = {getattr(device, "machine", None) for device in devices}
+        if len(hosts) != 1 or None in hosts or len(set(devices)) < len(devices):
             raise UsageError("a group takes different devices of the same simulated machine")
         self.machine, self.lock = devices[0].machine, devices[0].lock
         self.broken = ""  # what went wrong; from then on every call fails

@@ -145,7 +145,9 @@ class Communicator:
         if what not in _ALL:
             return f"a collective is one of {', '.join(_ALL)}, and not {what!r}"
         if not isinstance(dtype, np.dtype) or dtype.kind not in "biufcV":  # pyright: ignore[reportUnnecessaryIsInstance]
-            return f"{what} takes a type of NumPy's numbers, such as np.dtype('f4'), and got {dtype!r}"
+            return (
+                f"{what} takes a type of NumPy's numbers, such as np.dtype('f4'), and got {dtype!r}"
+            )
         width = dtype.itemsize
         if call.reduce not in _REDUCTIONS:
             return f"reduce is one of {', '.join(_REDUCTIONS)}, and not {call.reduce!r}"

@@ -1,19 +1,20 @@
 """Constants that a constexpr function computes: it is run, by one thread, while the file is compiled."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
 
 from simgpu.cuda_c.compile.context import Context
-from simgpu.cuda_c.compile.conversions import constant
+from simgpu.cuda_c.compile.conversions import constant, convert
 from simgpu.cuda_c.compile.typed import Alias, Expr, Number
 from simgpu.cuda_c.compile.variables import Variable
 from simgpu.cuda_c.lockstep import Team, varies
 from simgpu.cuda_c.lockstep.team import InterpreterLimits, LaunchState
 from simgpu.cuda_c.memory.addresses import Addresses
 from simgpu.cuda_c.syntax import ast
-from simgpu.cuda_c.types import Pointer, Scalar
+from simgpu.cuda_c.types import ArrayType, Pointer, Scalar, element_of
 from simgpu.errors import KernelFault
 
 _NUMBERS = ast.Literal | ast.Qualified | ast.TypeName
@@ -34,6 +35,9 @@ def evaluated(c: Context, expr: Expr, node: ast.Expression) -> Expr:
     """An expression as a number, if nothing but constants and constexpr functions is in it."""
     if expr.constant is not None or not isinstance(expr.type, Scalar):
         return expr
+    plain = _with_numbers(c, node)
+    if plain is not node:
+        return evaluated(c, convert(c, c.expression(plain), expr.type, expr.at), plain)
     if not all(_constant(c, part) for part in ast.parts_of(node)):
         return expr
     found = run_now(c, [expr])
@@ -41,9 +45,7 @@ def evaluated(c: Context, expr: Expr, node: ast.Expression) -> Expr:
 
 
 def run_now(c: Context, exprs: list[Expr]) -> list[Any] | None:
-    """The values of expressions, which one thread computes; None if it fails, or would need memory."""
-    if c.aims.placed:
-        return None
+    """The values of expressions, which one thread computes; None if it fails."""
     one, unpaid = (1, 1, 1), cast("Any", _Unpaid())
     limits = InterpreterLimits(step_budget=min(_MOST_TURNS[0], _MOST_TURNS[1] - sum(c.file.turns)))
     given = unpaid, 0, lambda: Addresses(lambda number: None), unpaid
@@ -57,6 +59,40 @@ def run_now(c: Context, exprs: list[Expr]) -> list[Any] | None:
     finally:
         c.file.turns.append(team.steps)
     return [value[0] if varies(value) else value for value in values]
+
+
+def numbers_of(variable: Variable, values: Sequence[Expr]) -> list[Any]:
+    """The elements of a constant array of numbers, if they are known."""
+    numbers = [value.constant for value in values]
+    known = variable.const and isinstance(element_of(variable.type), Scalar)
+    return numbers if known and all(number is not None for number in numbers) else []
+
+
+def _with_numbers(c: Context, node: ast.Expression) -> ast.Expression:
+    """An expression in which each element of a constant array that is known now is a number."""
+    if isinstance(node, ast.Index):
+        indices, base = list[ast.Expression](), node
+        while isinstance(base, ast.Index):
+            indices, base = [base.index, *indices], base.base
+        found = c.scope.find(base.name) if isinstance(base, ast.DeclRefExpr) else None
+        place, kind = 0, found.type if isinstance(found, Variable) and found.numbers else None
+        for index in indices if isinstance(kind, ArrayType) else ():
+            number = evaluated(c, c.expression(index), index).constant
+            if not isinstance(kind, ArrayType) or number is None or not 0 <= number < kind.length:
+                return node
+            place, kind = place * kind.length + int(number), kind.element
+        if isinstance(found, Variable) and isinstance(kind, Scalar):
+            return ast.Literal(at=node.at, value=found.numbers[place], type=kind)
+        return node
+    changed: dict[str, Any] = {}
+    for name, part in vars(node).items():
+        if isinstance(part, ast.Expression) and (new := _with_numbers(c, part)) is not part:
+            changed[name] = new
+        elif isinstance(part, list) and any(isinstance(p, ast.Expression) for p in part):
+            every = [_with_numbers(c, p) if isinstance(p, ast.Expression) else p for p in part]
+            if any(new is not old for new, old in zip(every, part, strict=True)):
+                changed[name] = every
+    return replace(node, **changed) if changed else node
 
 
 def refuse_running(c: Context, item: ast.Declarator) -> None:

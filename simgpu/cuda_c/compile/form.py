@@ -442,7 +442,7 @@ def updated(step: RegisterWrite) -> tuple[Variable, str, IRValue] | None:
     if not isinstance(value, Operation) or len(value.parts) != 2:
         return None
     old, amount = bare(value.parts[0]), value.parts[1]
-    read = old.parts[0] if isinstance(old, Old) else None
+    read = old.parts[0] if isinstance(old, Old) else old
     same = isinstance(read, Read) and read.variable is step.variable
     return (step.variable, value.op, amount) if same else None
 

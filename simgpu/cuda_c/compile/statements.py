@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from simgpu.cuda_c.compile import braces, form, type_names, waiting
+from simgpu.cuda_c.compile.constants import evaluated
 from simgpu.cuda_c.compile.context import Context
-from simgpu.cuda_c.compile.conversions import condition, decay, itself
+from simgpu.cuda_c.compile.conversions import condition, decay, itself, truth
 from simgpu.cuda_c.compile.cuts import test_inside, try_out
 from simgpu.cuda_c.compile.places import by_address, place_asked, place_of
 from simgpu.cuda_c.compile.storage import use_storage
@@ -74,6 +75,8 @@ def branch(c: Context, node: ast.If) -> None:
         expr, head.run = tested(c, node.test)
     try_out(c, head)
     if node.constexpr:
+        if expr.constant is None:
+            expr, head.steps = evaluated(c, truth(c, expr), node.test), []
         if expr.constant is None:
             c.fail(node.test.at, "the condition of 'if constexpr' must be a constant")
         head.run = None

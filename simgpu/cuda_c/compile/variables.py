@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from simgpu.cuda_c.types import CType
 
@@ -96,3 +97,4 @@ class Variable:
     parameter: bool = False  # it is one of the kernel's, which are in constant memory
     origin: Origin = field(default_factory=Origin)
     rank: float = 0  # that of the value last assigned to it (`contraction`)
+    numbers: Sequence[Any] = ()  # the elements of a constant array, if they are known now

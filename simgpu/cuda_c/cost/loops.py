@@ -20,6 +20,7 @@ PARTLY = 4  # turns that are done at once where their number is not known: LLVM'
 _TESTS: dict[str, Callable[[int, int], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "!=": operator.ne,
 }  # fmt: skip
+_TURNED = str.maketrans("<>", "><")
 _STEPS: dict[str, Callable[[int, int], int]] = {
     "+": operator.add,
     "-": operator.sub,
@@ -39,15 +40,19 @@ def unrolled_turns(
     ``for (j = lane; j < 128; j += 32)``, but take as many turns.
     """
     test, counting = loop.condition, form.counting(loop.step)
-    counted = form.bare(test.parts[0]) if isinstance(test, form.Operation) else None
-    if counting is None or loop.after or not isinstance(counted, form.Read):
+    if counting is None or loop.after or not isinstance(test, form.Operation):
         return None
-    assert isinstance(test, form.Operation)
+    sides, compares = test.parts, test.op
+    if isinstance(form.bare(sides[0]), form.Constant):  # 8 > k
+        sides, compares = sides[::-1], compares.translate(_TURNED)
+    counted = form.bare(sides[0])
+    if not isinstance(counted, form.Read):
+        return None
     counter, op, amount = counting
     below = [*form.instructions_below(loop.body)]
     inside = [step.variable for step in below if isinstance(step, form.RegisterWrite)]
-    holds = _TESTS.get(test.op)
-    values = (known(node) for node in (test.parts[1], amount))
+    holds = _TESTS.get(compares)
+    values = (known(node) for node in (sides[1], amount))
     limit, by = (int(v) if v is not None and v == int(v) else None for v in values)
     if not counter is loop.counter is counted.variable or counter in inside or op not in _STEPS:
         return None

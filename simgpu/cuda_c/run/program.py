@@ -17,7 +17,7 @@ from simgpu.cuda_c.compile import signature as heads
 from simgpu.cuda_c.compile import type_names, typed
 from simgpu.cuda_c.compile.braces import declared_type, initialise
 from simgpu.cuda_c.compile.builtins import taken_by_cuda
-from simgpu.cuda_c.compile.constants import evaluated, run_now
+from simgpu.cuda_c.compile.constants import evaluated, numbers_of, run_now
 from simgpu.cuda_c.compile.context import Context, File, Numbers
 from simgpu.cuda_c.compile.conversions import convert
 from simgpu.cuda_c.compile.cuts import NeedsCuts
@@ -245,7 +245,9 @@ class Program:
         if init is None and c.constructs(whole):
             init = ast.Braces(at=item.at, items=[])
         if init is not None and not self._lenient:
-            initial = self._initial(c, initialise(c, init, whole), variable, item.at)
+            values = initialise(c, init, whole)
+            initial = self._initial(c, values, variable, item.at)
+            variable.numbers = numbers_of(variable, values)
         self._file.scope.names[item.name] = variable
         constant = "__constant__" in storage
         known = heads.variable_of(item.name, whole, constant) if placed else None
@@ -262,7 +264,9 @@ class Program:
             if own and not any(function.constexpr or function.defaulted for function in own):
                 text = f"'{variable.name}' is made before any kernel runs, by '{name}'"
                 c.fail(at, f"{text}: that has to be constexpr")
-        computed = run_now(c, values) if called else [value.constant for value in values]
+        computed: list[Any] | None = [value.constant for value in values]
+        if called:
+            computed = None if c.aims.placed else run_now(c, values)
         computed = computed or [None] * len(values)
         pairs = zip(values, computed, strict=True)
         known = [number for value, number in pairs if not isinstance(value.type, Void)]

@@ -345,11 +345,15 @@ def test_members_have_their_defaults_and_explicit_functions_are_asked_for(
         ("int s = 0; for (int k = 0; k < 10; k++) (s += k) += 1; o[i] = s;", 55),
         ("int* p = o; *(++(++(p += i - 2))) = 4;", 4), ("dim3 d = 4; o[i] = d.x + 10 * d.y;", 14),
         ("o[i] = 10 * (int)given(C::B) + sizeof(C);", 42),
+        ("static_assert(SIZES[1][0] == 3 && twice(SIZES[0][1]) == 4); int q[SIZES[1][1]]; o[i] = sizeof(q);", 16),
+        ("constexpr int a[] = {1, 5}; constexpr int k = a[1]; static_assert(k == 5); o[i] = k;", 5),
+        ("if constexpr (twice(SIZES[1][0]) > 5) o[i] = 3; else o[i] = 4;", 3),
     ],
 )  # fmt: skip
 def test_what_a_change_gives_may_be_changed_again(text: str, right: int) -> None:
     early = "enum class C : short; __device__ C given(C c);\nenum class C : short { A = 3, B };"
-    before = f"{early}\n__device__ C given(C c) {{ return c; }}\n"
+    before = f"{early}\n__device__ C given(C c) {{ return c; }}\nconstexpr int SIZES[2][2] = {{{{1, 2}}, {{3, 4}}}};\n"
+    before += "__device__ constexpr int twice(int a) { return 2 * a; }\n"
     assert body(text, before=before)[1].tolist() == [right] * 32
 
 

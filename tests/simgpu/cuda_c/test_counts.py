@@ -234,6 +234,7 @@ WORDS = "unsigned u = n + threadIdx.x, v = u * 3; unsigned long long w = u; "
 EIGHT = "float s = 0; for (int j = 0; j < 8; j++) s += x[{}]; o[i] = s;"
 FIVE = "if (n > 3) { n += 3; n ^= 5; n *= 7; n |= 6; n -= 9; }"
 # Two kernels, and by how much the first one has more of something: from, and to.
+UP = "for (int k = 0; {}; {}) x[i] += k * x[i];"
 DOWN = "volatile int* f = o; int k = 5; while (f[0] == 0 && k-- {} 0); x[i] = k;"
 MORE = [
     # A warp that splits pays for both sides.
@@ -317,6 +318,8 @@ MORE = [
     # A null pointer is known, and whoever counts down has the same turns however they ask for the end.
     (counts, "o[i] = reinterpret_cast<unsigned long long>(nullptr) + 1;", "o[i] = 0ull + 1;", "warp_instructions", 0, 0),
     (counts, DOWN.format("!="), DOWN.format(">"), "warp_instructions", 0, 0),
+    *((counts, UP.format(*spelled), UP.format("k < 8", "k++"), "warp_instructions", 0, 0) for spelled in (
+        ("8 > k", "++k"), ("k <= 7", "k = k + 1"), ("7 >= k", "k += 1"), ("8 != k", "k++"))),
     # A variable that stays as it is counts as its number, and no other one does.
     (counts, f"int m = 5; {ADDS.format('m')}", ADDS.format(5), "longest_chain", 0, 0),
     (counts, f"int m = 5; m *= 2; {ADDS.format('m')}", ADDS.format(10), "longest_chain", 1, None),

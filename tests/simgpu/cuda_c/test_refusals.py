@@ -37,7 +37,7 @@ WRONG = [
     "o[i] = 1.5f << 2;", "int f() { return 1; }", "o[i] = ~1.5f;", "x[i] = 1.0f & 2;", "x[i] = x;", "int a = 5 b;", "x[i] = 1",
     "if (i < n { x[i] = 1; }", "o[i] = 1 +;", "x[i] = (1 + 2;", "o[i] = 08;", "o[i] = 18446744073709551616 > 1;",
     "const float& r = x[i]; r = 1;", "o[i] = 'ab';", "o[i] = threadIdx.w;", "o[i] = float2::a;", "int a[2] = 5;", "float4 v; v.q = 1;", "i.x = 1;", "n[0] = 1;",
-    "*n = 1;", "static_assert(sizeof(int) == 8);", "const int q;", "int& r;", "int& r = 1;", "float& r = o[i];", "auto a;",
+    "*n = 1;", "static_assert(sizeof(int) == 8);", "constexpr int a[2] = {1, 2}; static_assert(a[1] == 1);", "const int q;", "int& r;", "int& r = 1;", "float& r = o[i];", "auto a;",
     "x[i] = sqrtf();", "x[i] = sqrtf(1, 2);", "__syncthreads(1);", "int a[2] = {1, 2, 3};", "int a[0];", "int a[-1];",
     "int a[];", "else x[i] = 1;", "void v;", "unsigned float u = 1;", 'printf("%d");', "int* p = o; p = p * 2;",
     "o[i] = sizeof(nope);", "cuda::atomic_ref<int> a(o[0]);", "cooperative_groups::grid_group g;", "this_grid().sync();",

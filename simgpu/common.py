@@ -74,13 +74,13 @@ class Pinned(np.ndarray[Any, Any]):
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         got: Any = super().__array_function__(func, types, args, kwargs)
         if func not in _FORMS:
-            made = got if isinstance(got, list | tuple) else [got]
-            views = [one for one in made if isinstance(one, np.ndarray)]
+            made = cast("list[Any]", got if isinstance(got, list | tuple) else [got])
+            views: list[HostBytes] = [one for one in made if isinstance(one, np.ndarray)]
             # What returns nothing writes to its first argument, as np.copyto does.
             for array in _pinned_in([*args[got is None :], *kwargs.values()]):
                 if not any(np.may_share_memory(array, view) for view in views):
                     array.plain()
-        return got
+        return cast(Any, got)
 
     def __getitem__(self, index: Any) -> Any:
         found: Any = super().__getitem__(index)

@@ -86,12 +86,10 @@ def _with_numbers(c: Context, node: ast.Expression) -> ast.Expression:
         return node
     changed: dict[str, Any] = {}
     for name, part in vars(node).items():
-        if isinstance(part, ast.Expression) and (new := _with_numbers(c, part)) is not part:
-            changed[name] = new
-        elif isinstance(part, list) and any(isinstance(p, ast.Expression) for p in part):
-            every = [_with_numbers(c, p) if isinstance(p, ast.Expression) else p for p in part]
-            if any(new is not old for new, old in zip(every, part, strict=True)):
-                changed[name] = every
+        parts = cast("list[Any]", part if isinstance(part, list) else [part])
+        new = [_with_numbers(c, p) if isinstance(p, ast.Expression) else p for p in parts]
+        if any(one is not old for one, old in zip(new, parts, strict=True)):
+            changed[name] = new if isinstance(part, list) else new[0]
     return replace(node, **changed) if changed else node
 
 
@@ -111,11 +109,13 @@ def refuse_running(c: Context, item: ast.Declarator) -> None:
         elif isinstance(part, ast.DeclRefExpr):
             found = c.scope.find(part.name)
             read = found.expr if isinstance(found, Alias) else found
-            runs = isinstance(read, Variable | Expr) and isinstance(read.type, Scalar | Pointer)
-            # A constant whose address is taken is in memory.
-            still = isinstance(read, Variable) and read.const
-            still = still and (read.memory or isinstance(read.type, Pointer))
-            if (found is None and part.name in _RUNNING) or (runs and not still):
+            runs = found is None and part.name in _RUNNING
+            if isinstance(read, Variable | Expr) and isinstance(read.type, Scalar | Pointer):
+                # A constant whose address is taken is in memory.
+                constant = isinstance(read, Variable) and read.const
+                kept = isinstance(read, Variable) and read.memory
+                runs = not (constant and (kept or isinstance(read.type, Pointer)))
+            if runs:
                 text = f"'{part.name}' is known only when the kernel runs"
                 c.fail(part.at, f"{text}, and '{item.name}' is constexpr: make it const")
 

@@ -91,7 +91,7 @@ def use_storage(c: Context, expr: Expr) -> Expr:
 def load_place(c: Context, address: Expr, origin: Origin, site: Site | None = None) -> form.Load:
     """Write into the form that a value is fetched."""
     address.rank = c.numbers.ranks.rank_of_load()
-    origin.note("plain")
+    origin.use()
     index, volatile = (None, False) if site is None else (site.index, site.volatile)
     return c.note(form.Load((address.node,), origin=origin, site=index, volatile=volatile))
 
@@ -139,7 +139,8 @@ def writer(c: Context, expr: Expr, at: Position, new: Expr) -> Evaluate:
         assigned(place.variable, new)
         c.steps.append(form.RegisterWrite(place.variable, new.node))
         return _register_writer(place, ctype, evaluate)
-    place.origin.note("written", "plain")
+    place.origin.note("written")
+    place.origin.use()
     if place.volatile:
         place.origin.note("signals")
     c.aims.follows |= has_pointer(ctype)

@@ -8,11 +8,10 @@ from typing import Any, Literal
 
 from simgpu.cuda_c.types import CType
 
-# Something stores; something loads or stores other than by an atomic whose result nobody uses (plain); an
-# atomicCAS works there, which makes the plain read in front of its loop harmless; an atomic or a volatile
-# access does, so that what others do meanwhile is expected; the memory is one of a block or a thread (near),
-# or of the device; a local pointer says that no other leads there.
-Fact = Literal["written", "plain", "compared", "signals", "near", "far", "restrict"]
+# Something stores; an atomicCAS works there, which makes the plain read in front of its loop harmless; an
+# atomic or a volatile access does, so that what others do meanwhile is expected; the memory is one of a block
+# or a thread (near), or of the device; a local pointer says that no other leads there.
+Fact = Literal["written", "compared", "signals", "near", "far", "restrict"]
 
 
 class Origin:
@@ -25,7 +24,7 @@ class Origin:
     def __init__(self, *parts: Origin) -> None:
         self._parent: Origin | None = None
         self._facts: set[Fact] = set()
-        self._added: set[str] = set()  # the atomics that are statements
+        self._ways: set[str] = set()  # in which it is loaded or stored: see `use`
         self._content: Origin | None = None
         for part in parts:
             self.unite(part)
@@ -43,7 +42,7 @@ class Origin:
         if a is not b:
             b._parent = a
             a._facts |= b._facts
-            a._added |= b._added
+            a._ways |= b._ways
             theirs, b._content = b._content, None
             if a._content is None:
                 a._content = theirs
@@ -61,15 +60,15 @@ class Origin:
         """Note what the kernel does through a pointer of this set, or which memory is in it."""
         self.root()._facts.update(facts)
 
-    def note_adding(self, way: str) -> None:
-        """Note an atomic whose result nobody uses, with what its order depends on."""
-        self.root()._added.add(way)
+    def use(self, way: str = "") -> None:
+        """Note a load or store; `way` is the atomic, if it is one that commutes, and nobody uses its result."""
+        self.root()._ways.add(way)
 
     @property
     def adds(self) -> str:
-        """The one atomic by which a kernel adds there, if it does nothing else; in any order, with others."""
-        added = self.root()._added
-        return "".join(added) if len(added) == 1 and not self.has("plain") else ""
+        """The one atomic by which a kernel adds there, if it does nothing else; "" if there is none."""
+        ways = self.root()._ways
+        return next(iter(ways)) if len(ways) == 1 else ""
 
     def has(self, fact: Fact) -> bool:
         """Tell whether this was noted of any pointer in this set."""

@@ -103,12 +103,10 @@ def _atomic(name: str) -> BuiltinHandler:
         run = _changing(pointer, kind, site, operands, change, asks, blind)
         # The old value comes from memory, but no warp waits for it unless it is used.
         waited = load_place(c, args[0], args[0].origin) if asks else None
-        if node.name in _COMMUTE and kind.is_integer and not asks:
-            # The sum depends on how long a number is, and what is largest on its type.
-            of = kind.name if operation in (np.minimum, np.maximum) else kind.size
-            args[0].origin.note_adding(f"{node.name} {of}")
-        else:
-            args[0].origin.note("plain")
+        # The sum depends on how long a number is, and what is largest on its type.
+        of = kind.name if operation in (np.minimum, np.maximum) else kind.size
+        commutes = node.name in _COMMUTE and kind.is_integer and not asks
+        args[0].origin.use(f"{node.name} {of}" if commutes else "")
         done = c.note(Exchange(nodes(args), load=waited))
         return typed_value(c, kind, run, node.at, args, node=done)
 

@@ -40,8 +40,9 @@ def copied_between(c: Context, node: CallExpr, to: Expr, source: Expr) -> tuple[
     assert isinstance(to.type, types.Pointer)
     if to.type.const:
         c.fail(to.at, f"{node.name}() would write to what may only be read")
-    to.origin.note("written", "plain")
-    source.origin.note("plain")
+    to.origin.note("written")
+    to.origin.use()
+    source.origin.use()
     load, store = c.new_site(node.at), c.new_site(node.at, True)
     load.apart = store.apart = True
     return load, store
@@ -141,7 +142,8 @@ def barrier_site(c: Context, node: CallExpr, expr: Expr) -> Site:
     """Check that an argument is the address of a barrier; where it is used."""
     if not isinstance(expr.type, types.Pointer) or types.size_of(expr.type.target) != 8:
         c.fail(expr.at, f"{node.name}() needs the address of a barrier, which has 8 bytes")
-    expr.origin.note("written", "plain", "signals")
+    expr.origin.note("written", "signals")
+    expr.origin.use()
     site = c.new_site(node.at, True)
     site.scope, site.waits = 1, True
     return site

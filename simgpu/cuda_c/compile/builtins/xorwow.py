@@ -81,7 +81,8 @@ def _jump(c: Context, node: CallExpr, used: bool) -> Expr:
     count, _, words = arguments(c, node, 3)
     unit = type_names.integer_constant(c, node.arguments[1], "the unit of a jump")
     assert words.type == Pointer(UINT)
-    words.origin.note("written", "plain")
+    words.origin.note("written")
+    words.origin.use()
     c.work(_INSTRUCTIONS)
     read, write = c.new_site(node.at), c.new_site(node.at, write=True)
     number, where = conversions.convert(c, count, ULLONG, node.at).run, words.run

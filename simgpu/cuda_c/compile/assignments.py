@@ -68,8 +68,11 @@ def changed_place(c: Context, node: ast.Expression) -> Expr:
     change = "target" if isinstance(node, ast.AssignExpr) else "operand"
     if not isinstance(node, ast.AssignExpr | ast.Increment) or getattr(node, "postfix", False):
         return places.place_of(c, node)
-    target, at = changed_place(c, getattr(node, change)), node.at
-    if not isinstance(target.type, types.Scalar | types.Pointer) or target.place is None:
+    asked, at = places.place_asked(c, getattr(node, change)), node.at
+    if not isinstance(asked.type, types.Scalar | types.Pointer):  # it has operators of its own
+        return places.place_of(c, node)
+    target = changed_place(c, getattr(node, change))
+    if target.place is None:
         return c.expression(node)
     name = f"*changed {c.new_slot()}"
     alias, fix = rooms.bind_reference(c, name, target, target.type, False, at)

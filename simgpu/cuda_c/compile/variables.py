@@ -61,7 +61,7 @@ class Origin:
         self.root()._facts.update(facts)
 
     def use(self, way: str = "") -> None:
-        """Note a load or store; `way` is the atomic, if it is one that commutes, and nobody uses its result."""
+        """Note a load or store; `way` is the atomic if it commutes and nobody uses its result."""
         self.root()._ways.add(way)
 
     @property

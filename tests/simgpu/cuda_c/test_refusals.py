@@ -117,13 +117,6 @@ FILES_WRONG = [
     "__device__ int f() { return; }\n" + HEAD + "f(); }",
     "__device__ void f() { return 1; }\n" + HEAD + "f(); }",
     "__device__ void f() {}\n" + HEAD + "o[i] = f(); }",
-    "__device__ int f(int a) { return a; }\n" + HEAD + "constexpr int k = f(4); o[i] = k; }",
-    "struct S { static __device__ int f() { return 1; } };\n" + HEAD + "constexpr int k = S::f(); }",
-    "__device__ int f(int a) { return a; }\n__device__ int v = f(4);\n" + HEAD + "o[i] = v; }",
-    "struct S { int a; __device__ S() : a(1) {} };\n__device__ S s;\n" + HEAD + "o[i] = s.a; }",
-    *(f"{EXPLICIT}{HEAD}S s(1); {wrong} }}" for wrong in (
-        "S t = 3;", "s = 3;", "o[i] = f(3);", "o[i] = s;", "o[i] = s + 1;", "bool b = s;", "float a[1] = {s};",
-        "x[i] = sqrtf(s);", "S t[2] = {1, 2};", "int v = (int)s;", "o[i] = g().a;")),
     "__device__ int f(int a) { return a; }\n" + HEAD + "int f = 3; o[i] = f(i); }",
     "__device__ void f() {}\n" + HEAD + "auto v = f(); }",
     "__device__ float f(float a, float b) { return a; }\n__device__ float f(double a, double b) "
@@ -175,6 +168,13 @@ FILES_WRONG = [
     *(f"{INCLUDE}{HEAD}half a = 3; x[i] = {wrong}; }}" for wrong in ("n ? a : 1.0f", "abs(a)")),
     *(f"""struct H {{ float v; __device__ H(float a) : v(a) {{}} __device__ operator float() const {{ return v; }} }};
       __device__ H operator*(H a, H b) {{ return H(a.v * b.v); }}\n{HEAD}H h(3); x[i] = {wrong}; }}""" for wrong in ("h * 2", "2.0f * h")),
+    "__device__ int f(int a) { return a; }\n" + HEAD + "constexpr int k = f(4); o[i] = k; }",
+    "struct S { static __device__ int f() { return 1; } };\n" + HEAD + "constexpr int k = S::f(); }",
+    "__device__ int f(int a) { return a; }\n__device__ int v = f(4);\n" + HEAD + "o[i] = v; }",
+    "struct S { int a; __device__ S() : a(1) {} };\n__device__ S s;\n" + HEAD + "o[i] = s.a; }",
+    *(f"{EXPLICIT}{HEAD}S s(1); {wrong} }}" for wrong in (
+        "S t = 3;", "s = 3;", "o[i] = f(3);", "o[i] = s;", "o[i] = s + 1;", "bool b = s;", "float a[1] = {s};",
+        "x[i] = sqrtf(s);", "S t[2] = {1, 2};", "int v = (int)s;", "o[i] = g().a;")),
 ]  # fmt: skip
 
 # docs/cuda_c.md has more, and its test runs them.

@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from simgpu.common import LaunchDim, as_dtype, as_lengths
+from simgpu.common import LaunchDim, as_element_type, as_lengths
 from simgpu.cuda_c import check_byte_order
 from simgpu.device import Device
 from simgpu.errors import DeviceMismatchError, UsageError
@@ -53,7 +53,7 @@ class Array:
     ) -> Array:
         """A new array. To read what nobody has written is an error."""
         device, what = device or device_in_use(), "an array"
-        lengths, kind = as_lengths(shape, what), as_dtype(dtype, what)
+        lengths, kind = as_lengths(shape, what), as_element_type(dtype, what)
         nbytes = math.prod(lengths) * kind.itemsize
         memory = device.malloc(nbytes, f"array of {lengths}", device.default_stream)
         return cls(device, memory, lengths, kind)

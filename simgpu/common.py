@@ -102,7 +102,7 @@ class Pinned(np.ndarray[Any, Any]):
     sort, argsort, searchsorted = map(_reading, ("sort", "argsort", "searchsorted"))
 
 
-def as_dtype(given: npt.DTypeLike, what: str) -> np.dtype[Any]:
+def as_element_type(given: npt.DTypeLike, what: str) -> np.dtype[Any]:
     """The type of an array's elements; `what` it is, for the error."""
     try:
         dtype = np.dtype(given)

@@ -15,7 +15,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from simgpu.common import BytePlaces, HostBytes, Pinned, as_dtype, as_lengths
+from simgpu.common import BytePlaces, HostBytes, Pinned, as_element_type, as_lengths
 from simgpu.engine import Engine
 from simgpu.errors import DeviceError, HostBufferError, UsageError
 from simgpu.interrupts import held_back, hold
@@ -154,7 +154,7 @@ class Machine:
     def pinned(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> HostBytes:
         """A host array that counts as page-locked."""
         what = "a pinned array"
-        lengths, dtype = as_lengths(shape, what), as_dtype(dtype, what)
+        lengths, dtype = as_lengths(shape, what), as_element_type(dtype, what)
         nbytes = math.prod(lengths) * dtype.itemsize
         # A multiple of 16 bytes, for `GlobalMemory` to lie on.
         room: HostBytes = np.empty(max(-(-nbytes // 16), 1) * 16, np.uint8)

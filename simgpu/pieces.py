@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from simgpu.common import HostBytes, as_dtype
+from simgpu.common import HostBytes, as_element_type
 from simgpu.errors import DeviceError, DeviceMismatchError, UsageError
 from simgpu.memory import Memory
 from simgpu.order import BufferAccess, Clock, History, HostHistory, HostUse, Tells
@@ -266,7 +266,7 @@ def _with_room(memory: object, nbytes: int) -> Memory:
 def _bytes_of(host: HostBytes) -> HostBytes:
     """The bytes of a host array, as they lie in its memory."""
     array = np.asarray(host)
-    as_dtype(array.dtype, "an array")
+    as_element_type(array.dtype, "an array")
     if not array.flags.c_contiguous:
         text = "a copy takes a host array that is C-contiguous, and this one is not"
         raise UsageError(f"{text}: np.ascontiguousarray(x) copies it into one")

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 import numpy as np
 from numpy.typing import DTypeLike
 
-from simgpu.common import LaunchDim, as_dtype, as_lengths
+from simgpu.common import LaunchDim, as_element_type, as_lengths
 from simgpu.cuda_c import check_byte_order, check_shape
 from simgpu.cuda_c.text.joined import CUDA_FILES
 from simgpu.errors import SimGpuError, UsageError
@@ -132,7 +132,7 @@ class KernelSpec:
         for value in found.values():
             if isinstance(value, Output):
                 as_lengths(value.shape, "an Output")
-                as_dtype(value.dtype, "an Output")
+                as_element_type(value.dtype, "an Output")
         arrays = {id(v): v for v in found.values() if is_array(v)}
         for key, array in arrays.items():
             check_byte_order(array.dtype, "an argument")

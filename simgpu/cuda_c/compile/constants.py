@@ -40,11 +40,11 @@ def evaluated(c: Context, expr: Expr, node: ast.Expression) -> Expr:
         return evaluated(c, convert(c, c.expression(plain), expr.type, expr.at), plain)
     if not all(_constant(c, part) for part in ast.parts_of(node)):
         return expr
-    found = run_now(c, [expr])
+    found = computed_early(c, [expr])
     return expr if found is None else constant(expr.type, found[0], expr.at)
 
 
-def run_now(c: Context, exprs: list[Expr]) -> list[Any] | None:
+def computed_early(c: Context, exprs: list[Expr]) -> list[Any] | None:
     """The values of expressions, which one thread computes; None if it fails."""
     one, unpaid = (1, 1, 1), cast("Any", _Unpaid())
     limits = InterpreterLimits(step_budget=min(_MOST_TURNS[0], _MOST_TURNS[1] - sum(c.file.turns)))
@@ -61,7 +61,7 @@ def run_now(c: Context, exprs: list[Expr]) -> list[Any] | None:
     return [value[0] if varies(value) else value for value in values]
 
 
-def numbers_of(variable: Variable, values: Sequence[Expr]) -> list[Any]:
+def known_elements(variable: Variable, values: Sequence[Expr]) -> list[Any]:
     """The elements of a constant array of numbers, if they are known."""
     numbers = [value.constant for value in values]
     known = variable.const and isinstance(element_of(variable.type), Scalar)

@@ -227,7 +227,7 @@ def _in_memory(
         c.fail(item.init.at, f"the array '{item.name}' needs values in braces")
     for value in values:
         rooms.first_value(c, variable, value)
-    variable.numbers = constants.numbers_of(variable, values)
+    variable.numbers = constants.known_elements(variable, values)
     _enter(c, item.name, variable, item.at)
     return rooms.local_memory(c, variable, values, item.at)
 

@@ -17,7 +17,7 @@ from simgpu.cuda_c.compile import signature as heads
 from simgpu.cuda_c.compile import type_names, typed
 from simgpu.cuda_c.compile.braces import declared_type, initialise
 from simgpu.cuda_c.compile.builtins import taken_by_cuda
-from simgpu.cuda_c.compile.constants import evaluated, numbers_of, run_now
+from simgpu.cuda_c.compile.constants import computed_early, evaluated, known_elements
 from simgpu.cuda_c.compile.context import Context, File, Numbers
 from simgpu.cuda_c.compile.conversions import convert
 from simgpu.cuda_c.compile.cuts import NeedsCuts
@@ -247,7 +247,7 @@ class Program:
         if init is not None and not self._lenient:
             values = initialise(c, init, whole)
             initial = self._initial(c, values, variable, item.at)
-            variable.numbers = numbers_of(variable, values)
+            variable.numbers = known_elements(variable, values)
         self._file.scope.names[item.name] = variable
         constant = "__constant__" in storage
         known = heads.variable_of(item.name, whole, constant) if placed else None
@@ -266,7 +266,7 @@ class Program:
                 c.fail(at, f"{text}: that has to be constexpr")
         computed: list[Any] | None = [value.constant for value in values]
         if called:
-            computed = None if c.aims.placed else run_now(c, values)
+            computed = None if c.aims.placed else computed_early(c, values)
         computed = computed or [None] * len(values)
         pairs = zip(values, computed, strict=True)
         known = [number for value, number in pairs if not isinstance(value.type, Void)]

@@ -84,7 +84,7 @@ def test_an_installed_wheel_runs(wheel: Path, fresh_python: Path, tmp_path: Path
 
 
 def test_simgpu_by_itself_is_small_and_needs_numpy(small_wheel: Path) -> None:
-    assert small_wheel.stat().st_size <= 500_000
+    assert small_wheel.stat().st_size <= 505_000
     listed = set(run(*LISTING, "simgpu").stdout.split()) - {"simgpu/pyproject.toml"}
     with zipfile.ZipFile(small_wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}

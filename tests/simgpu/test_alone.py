@@ -219,10 +219,7 @@ def test_launches_that_share_an_array_race_exactly_where_they_share_bytes(seed: 
                 more = (rest[3 + s],) if way == "read" else ()
                 kernels[what](1, 8, (y, rest[s], *more, k), stream=streams[s])
         gpu.synchronize()
-    except (
-        errors.StreamRaceError,
-        errors.UpstreamError,
-    ):  # or what reads an array that one spoiled
+    except (errors.StreamRaceError, errors.UpstreamError):  # or it reads what a race spoiled
         assert racy
     else:
         assert not racy

@@ -83,7 +83,7 @@ class Warps:
         }
         shown = range(0, len(seen.warps), -(-len(seen.warps) // _MOST_LANES))
         bottom = _TOP + _LANE * len(shown)
-        parts = [svg_text("agt-title agt-code", 8, 20, self.kernel)]
+        parts = [svg_text("agt-title agt-code", 8, 20, fitting(self.kernel, _WIDTH - 16, 17))]
         parts.append(svg_text("agt-facts", 8, 38, fitting(self._facts, _WIDTH - 16, 11.5)))
         parts.append(
             svg_text("agt-axis", _LEFT + _INNER / 2, bottom + 31, "simulated time (\u00b5s)")

@@ -152,19 +152,19 @@ def compare_timelines(
     traces = [*traces] if isinstance(traces, Iterable) else [traces]  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all type-checked
     if not traces or not all(hasattr(trace, "device_spans") for trace in traces):
         raise UsageError("compare_timelines takes a list of at least one trace, as in [one, two]")
+    lanes = entries_of("lanes", lanes, str)  # each trace has all of them
     if together:
         traces = [trace.from_first(trace.device_spans) for trace in traces]
     names = [trace.device or "Timeline" for trace in traces]
     names = names if titles is None else entries_of("titles", titles, str)
-    highlight = [None] * len(traces) if highlight is None else highlight
-    marked = entries_of("highlights", highlight, object)
-    for what, given in (("title", names), ("highlight", marked)):
+    out = [None] * len(traces) if highlight is None else entries_of("highlights", highlight, object)
+    for what, given in (("title", names), ("highlight", out)):
         if len(given) != len(traces):
             told = f"{len(traces)} traces, {len(given)} {what}s"
             raise UsageError(f"compare_timelines needs one {what} for each trace: {told}")
     panels = [
         _panel(trace, name, lanes, spans)
-        for trace, name, spans in zip(traces, names, marked, strict=True)
+        for trace, name, spans in zip(traces, names, out, strict=True)
     ]
     drawn = [panel.layout for panel in panels if panel.layout.bars] or [panels[0].layout]
     begin, end = min(layout.begin for layout in drawn), max(layout.end for layout in drawn)
@@ -181,7 +181,7 @@ def _panel(
     whole: bool = True,
 ) -> Panel:
     demand(title, str, "the title of a picture is a text")
-    for group in entries_of("lanes", lanes, str):
+    for group in (lanes := entries_of("lanes", lanes, str)):
         if group not in GROUPS:
             choices = ", ".join(repr(choice) for choice in GROUPS)
             raise UsageError(f"lanes has {group!r}, and each must be one of {choices}")

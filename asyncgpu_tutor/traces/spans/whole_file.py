@@ -12,7 +12,7 @@ def write_whole(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
         return
     path = path.resolve()  # behind a link
-    draft = path.with_name(f".{os.getpid()}-{get_ident()}.draft")
+    draft = path.with_name(f".{path.name[:50]}.{os.getpid()}-{get_ident()}")
     try:
         draft.write_text(text, encoding="utf-8")
         if path.exists():

@@ -226,6 +226,8 @@ def test_compare_puts_all_on_one_scale_and_lets_something_stand_out_in_each(mlp:
     assert {marked.state(bar) for bar in marked.layout.bars} == {"out", "faded"}
     assert {plain.state(bar) for bar in plain.layout.bars} == {""}
     late = Trace([one(start=1e6, end=1e6 + 5)])  # of which nothing would be seen beside a 0
+    once = iter(["streams"])  # of which there is nothing left for the second one
+    assert all(p.layout.bars for p in compare_timelines([mlp, late], lanes=once).panels)
     (nothing, _) = compare_timelines([Trace(), late]).panels
     assert (nothing.layout.begin, nothing.layout.end) == (1e6, 1e6 + 5)
 

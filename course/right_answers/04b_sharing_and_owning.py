@@ -36,3 +36,11 @@ def cooled(x, step, rounds):
 
     room = agt.with_context(lambda context: agt.value(context.empty(x.shape, x.dtype)))
     return agt.zip(agt.h2d(x), room).and_then(enqueue).to_host()
+
+
+# %% id=04b-unzip
+def halves(pair, f, g):
+    def both(arrays):
+        return agt.overlap(f(agt.value(arrays[0])), g(agt.value(arrays[1]))).map(list)
+
+    return pair.and_then(both)

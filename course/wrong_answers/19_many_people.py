@@ -441,3 +441,21 @@ def ask(desk, visitor):
 # %% id=19-pair cause="which isn't one of the streams that you were given"
 # - steps = []
 # + stream, steps = agt.create_stream(), []
+
+
+# %% id=19-strangers cause="your function changes its caller's lists"
+def strangers(steps, told):
+    own = {name: [] for name in told}
+    for step in steps:
+        for name, token in step:
+            own[name].append(token)
+    for name, text in told.items():
+        while text and text[:1] == own[name][:1]:
+            text.pop(0)
+            own[name].pop(0)
+    return [name for name, text in told.items() if text]
+
+
+# %% id=19-early cause="with 1 round, the steps said [[44, 45]], and you returned [None]"
+def talk(steps, rounds):
+    return [steps[number % 2].start() for number in range(rounds)]

@@ -29,9 +29,9 @@ def _pairwise(name: str, expression: str) -> agt.Kernel:
     return agt.Kernel(cuda("04_pairwise").replace("NAME", name).replace("EXPRESSION", expression))
 
 
-def tuple_of_results(result: Any, number: int) -> Sequence[Any]:
-    """The entries of a result that should be a tuple."""
-    return tuple_of(result, number, f"a tuple of {number} results should come out, and not ")
+def tuple_of_results(result: Any, number: int, *more: type[Any]) -> Sequence[Any]:
+    """The entries of a result that should be a tuple, or one of `more` kinds."""
+    return tuple_of(result, number, f"a tuple of {number} results should come out, and not ", *more)
 
 
 # ------------------------------------------------------------------ chains

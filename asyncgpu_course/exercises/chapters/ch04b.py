@@ -35,7 +35,7 @@ def _halves(mine: Any, model: Any, seed: int, n: int) -> None:
     run_it = run_of("halves", mine, model, source, way(2.0), way(3.0))
     with about("went to an earlier run", cause), run_it() as run:
         schedule.launches(run.trace, "h2d", 2)
-        results = ch04.tuple_of_results(run.result, 2)
+        results = ch04.tuple_of_results(run.result, 2, list)
         for got, right in zip(results, (2 * x, 3 * y), strict=True):
             equal(got, right)
 

@@ -95,7 +95,7 @@ def _upload(mine: Any, model: Any, dim: int) -> None:
     list(map(np.copyto, late, hosts))
     run = observe(op.sync)
     cause = "`upload` should yield both weights, W0 and then W1, and it yielded "
-    found = results.tuple_of(run.result, 2, cause)
+    found = results.tuple_of(run.result, 2, cause, list)
     schedule.launches(run.trace, "h2d", 2)
     cause = "`upload` should yield shared arrays, for any number of batches, and it yielded "
     for i, (array, host) in enumerate(zip(found, hosts, strict=True)):

@@ -357,7 +357,8 @@ def check_early(mine: Any, model: Any) -> None:
             right = _talking(model, rounds)
             said = listed("talk", run.result, rounds)
             cause = f"the steps said {right.result}, and you returned {said}"
-            must([*map(list, said)] == right.result, cause)
+            lists = all(hasattr(tokens, "__iter__") for tokens in said)
+            must(lists and [*map(list, said)] == right.result, cause)
             _soon(run, right)
 
 
@@ -434,7 +435,10 @@ def check_strangers(mine: Any, _model: Any) -> None:
     """Those are named who were told something else than what their own seat said, in the order of `told`."""
     for words, steps, told, right in _TOLD:
         with case(words):
-            found: Any = call(mine, deepcopy(steps), deepcopy(told))
+            given = deepcopy((steps, told))
+            found: Any = call(mine, *given)
+            cause = "your function changes its caller's lists: look at them, and change none"
+            must(given == (steps, told), cause)
             names: Any = [*found] if isinstance(found, list | tuple) else None
             cause = f"the steps were {steps}, and told was {told}: the names are {right}, and you returned "
             must(names == right, cause + brief(found))

@@ -42,6 +42,8 @@ def run_profile(args: argparse.Namespace) -> int:
         start, end = args.window
         last = max((span.end for span in trace), default=0.0)
         trace = trace.between(start, max(min(end, last), start + 1e-3))
+        if not trace.spans:
+            raise UsageError(f"--window: nothing is there; the trace ends at {last:,.1f} us")
     analysis = analyse(trace)
     print(analysis.table())
     if args.out is not None:

@@ -150,6 +150,7 @@ def test_a_file_of_others_is_read_and_nothing_is_written(folder: Path, command: 
     for wrong, told in (
         (("no.json", "--out", "out"), "no file no.json"),
         ((EXPORT, "--within", ""), "no NVTX range ''"),
+        (("t.json", "--window", "9:20"), "nothing is there; the trace ends at 2.0 us"),
     ):
         assert told in command("profile", "--from", *wrong, code=2).err
     assert [path.name for path in folder.iterdir()] == ["t.json"]

@@ -73,7 +73,7 @@ class Pinned(np.ndarray[Any, Any]):
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         got: Any = super().__array_function__(func, types, args, kwargs)
-        if func not in _FORMS:
+        if func not in _FORMS and got is not NotImplemented:
             made = cast("list[Any]", got if isinstance(got, list | tuple) else [got])
             views: list[HostBytes] = [one for one in made if isinstance(one, np.ndarray)]
             # What returns nothing writes to its first argument, as np.copyto does.

@@ -128,14 +128,18 @@ class KernelLaunch:
                 continue
             values.append(arg.cells)
             used.append((arg, not parameter.const, by, adds))
-        for cells, use in zip(function.named, uses[len(args) :], strict=True):
-            used.append((device.placed(cells), *use))
-        written = [memory for memory, writes, _, _ in used if writes]
-        told = frozenset([memory.place for memory, _, by, _ in used if by])
-        tells = any(by and memory.cells.mapped for memory, _, by, _ in used)
+        if kernel.named:
+            for cells, use in zip(function.named, uses[len(args) :], strict=True):
+                used.append((device.placed(cells), *use))
+        written, told, tells = list[Memory](), set[int](), False
         ways: dict[Memory, set[str]] = {}
-        for memory, _, _, adds in used:
+        for memory, writes, by, adds in used:
             ways.setdefault(memory, set()).add(adds)
+            if writes:
+                written.append(memory)
+            if by:
+                told.add(memory.place)
+                tells |= memory.cells.mapped
         own = kernel.code.shared_bytes
         if own or shared_mem:
             room = device.spec.shared_bytes_per_block
@@ -150,17 +154,18 @@ class KernelLaunch:
         read = [memory for memory in ways if memory not in written]
         cost = device.spec.call_launch_us
         detail: dict[str, object] = {"grid": list(grid), "block": list(block)}
-        did, chosen = launch.touched.copy, kernel.chosen if launch._traceable else bool
-        heard = Tells(kernel.code.watches, told, launch._reach(), did, chosen)
+        traceable, did = launch._traceable, launch.touched.copy
+        ways_of_bytes = launch._reach(traceable), did, kernel.chosen if traceable else bool
+        heard = Tells(kernel.code.watches, frozenset(told), *ways_of_bytes)
         adding = ["".join(ways[memory]) if len(ways[memory]) == 1 else "" for memory in written]
         made = ("kernel", name, cost, launch._begin, written, read, detail)
         return EnginePiece(*made, tells=heard, adds=adding)
 
-    def _reach(self) -> Callable[[], Bytes]:
+    def _reach(self, traceable: bool) -> Callable[[], Bytes]:
         """Tells which bytes it would touch: by a run on copies, once for what is there."""
         function, shape, shared = self.function, (self.grid, self.block), self.shared_mem
         given = [weakref.ref(v) if isinstance(v, GlobalMemory) else v for v in self.values]
-        known, traceable = dict[Hashable, Bytes](), self._traceable
+        known = dict[Hashable, Bytes]()
 
         def reached() -> Bytes:
             kernel, variables = function.kernel, function.program.variables
@@ -191,7 +196,8 @@ class KernelLaunch:
     @property
     def _memories(self) -> list[GlobalMemory]:
         """All that it may touch, unless it follows addresses."""
-        return [v for v in (*self.values, *self.function.named) if isinstance(v, GlobalMemory)]
+        named = self.function.named if self.function.kernel.named else ()
+        return [v for v in (*self.values, *named) if isinstance(v, GlobalMemory)]
 
     @property
     def _traceable(self) -> bool:

@@ -182,8 +182,9 @@ class History:
 
     def read(self, memory: GlobalMemory, access: BufferAccess, now: Clock) -> None:
         """Note a read; `StreamRaceError` if it may overtake the last write."""
-        writers = [(writer, "writes", by) for (by, _), writer in self.writers.items()]
-        self._unordered(memory, writers, access, now, "reads")
+        if self.writers:
+            writers = [(writer, "writes", by) for (by, _), writer in self.writers.items()]
+            self._unordered(memory, writers, access, now, "reads")
         if (key := access.key) in self.readers:
             self._replaced((self.readers[key], "reads", ""))
         self.readers[key] = access
@@ -228,7 +229,7 @@ class History:
             added = by and how == by
             return added or did == does == "reads" or now.covers(one) or one.agrees(access)
 
-        left = [one for one in those if not free(*one)]
+        left = [one for one in those if not now.covers(one[0]) and not free(*one)]
         if left and not now.follows(Clock(self.lost)):
             raise _race(f"array {of.name!r}", left[0][0], left[0][1], access, does)
         for one, did, how in [*left, *self.earlier] if left else ():

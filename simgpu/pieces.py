@@ -230,8 +230,10 @@ class Noted:
     ) -> None:
         """Add a piece: `StreamRaceError` if nothing orders it and an earlier one."""
         if piece.tells is not None:
-            writers = [self._of(m).writers.values() for m in (*piece.reads, *piece.writes)]
-            access.reach.behind += [w for each in writers for w in each if not w.reach.begun]
+            for memory in (*piece.reads, *piece.writes):
+                for writer in self._of(memory).writers.values():
+                    if not writer.reach.begun:
+                        access.reach.behind.append(writer)
         for use in shared:
             self._host.touch(use, access, now)
         for memory in piece.reads:

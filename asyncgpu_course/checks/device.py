@@ -69,7 +69,8 @@ def host_arrays(things: object) -> list[_Array]:
         return [array for thing in cast(Sequence[Any], things) for array in host_arrays(thing)]
     if isinstance(things, agt.types.HostArray):
         return [things.numpy()]
-    return [cast(_Array, things)] if isinstance(things, np.ndarray) else []
+    numbers = isinstance(things, np.ndarray) and not cast(_Array, things).dtype.hasobject
+    return [cast(_Array, things)] if numbers else []
 
 
 def _bits(parts: Sequence[_Array]) -> npt.NDArray[np.uint32]:

@@ -3,8 +3,9 @@
     python tools/mutate.py [--count 60] [--seed 1] [--jobs 2] [--all]
 
 Each change is one operator, constant, condition or statement of a random function, in a copy of the checkout.
-The rooms take turns, and within a room each line is as likely as any other. The tests of the room run first;
-with ``--all`` the whole suite follows where they pass. Prints each change with its outcome, and the share of
+The rooms take turns, and within a room each line is as likely as any other. Tests that fail without a change
+would tell nothing, so those of each room have to pass first. Then the tests of the changed room run; with
+``--all`` the whole suite follows where they pass. Prints each change with its outcome, and the share of
 those that fail a test.
 """
 
@@ -163,6 +164,11 @@ def main() -> None:
         return failed
 
     with ThreadPoolExecutor(given.jobs) as pool:
+        same, used = Path("README.md"), rooms[: given.count]
+        text = (ROOT / same).read_text()
+        broken = pool.map(lambda room: fails(same, text, ROOMS[room], given.limit), used)
+        if names := [room for room, fail in zip(used, broken, strict=True) if fail]:
+            parser.error(f"the tests of {', '.join(names)} fail or end too late without a change")
         outcomes = list(pool.map(lambda each: held(*each), changes))
     print(
         f"{sum(outcomes)} of {len(outcomes)} changes fail a test ({sum(outcomes) / len(outcomes):.0%})"

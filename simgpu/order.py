@@ -158,9 +158,8 @@ class BufferAccess:
                 raise _race(f"array {memory.name!r}", other, did, self, does)
 
 
-_Earlier = tuple[
-    BufferAccess, str, str
-]  # an access, what it did, and by which atomic it added if by one
+# An access, what it did, and the atomic by which it added, if that was all.
+_Earlier = tuple[BufferAccess, str, str]
 
 
 @dataclass(slots=True)

@@ -328,8 +328,8 @@ OTHERS: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: agt.Trace().from_first([1]), UsageError, "spans are in a list, and got 1"),
     (lambda: agt.Trace().with_lane("a", None), UsageError, "stretches are in a list, and got None"),
     (lambda: agt.Trace().with_lane(["a"], ()), UsageError, r"a lane has a name, and got \['a'\]"),
-    *((lambda given=given: agt.Trace().with_lane("a", [given]), UsageError, "in us, which isn't before it")
-      for given in ((2, 1, "b"), ("0", 1, "b"), (0, 1, 3), (0, np.inf, "b"), (0, 1))),
+    *((lambda given=given: agt.Trace().with_lane("a", [given]), UsageError, "two times in us and a text")
+      for given in ((1, np.nan, "b"), ("0", 1, "b"), (0, 1, 3), (0, np.inf, "b"), (0, 1))),
     (lambda: agt.Trace().overlap_between([1], "k"), UsageError, "spans are in a list, and got 1"),
     (lambda: agt.Trace().happens_before("a", "b"), UsageError, "takes two spans, and got 'a'"),
     (lambda: agt.Trace().plot(title=3), UsageError, "title of a picture is a text, and got 3"),

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from asyncgpu_course.checks.rejection import Rejected
 
-# At work in the main thread, of which right answers need 4, and twice that on a busy machine. Not in the
-# whole process: NumPy takes all cores for a product, and sixteen of them are through with these in a second.
-SECONDS = 15.0
+# At work in the main thread, of which right answers need 5, and three times that on a slow, busy machine. Not
+# in the whole process: NumPy takes all cores for a product, and sixteen are through with these in a second.
+SECONDS = 30.0
 # Asleep, a quarter longer, since a container may hold work back and nobody counts that; where nobody counts
 # how long work waits for a core either, more than twice as long.
 ASLEEP, UNCOUNTED = 1.25, 2.25

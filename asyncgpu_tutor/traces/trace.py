@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from math import inf
+from math import isfinite
 from numbers import Real
 from operator import attrgetter
 from pathlib import Path
@@ -153,19 +153,19 @@ class Trace:
         return moved
 
     def with_lane(self, name: str, stretches: Iterable[tuple[float, float, str]]) -> Trace:
-        """The same trace with a lane of your own, for pictures; a stretch is a start, an end and a text."""
+        """The same trace with a lane of your own, for pictures; a stretch is two times in us and a text."""
         demand(name, str, "a lane has a name")
         first = max((span.id for span in self.spans), default=0) + 1
         more = list[Span]()
         for number, stretch in enumerate(entries_of("stretches", stretches, (list, tuple)), first):
             match stretch:
-                case (Real() as a, Real() as b, str() as text) if -inf < float(a) <= float(b) < inf:
-                    times = float(a), float(b)
-                    more.append(Span(number, "range", text, *times, "", detail={"lane": name}))
+                case (Real() as a, Real() as b, str() as text) if isfinite(a) and isfinite(b):
+                    # What a program measured may have come in another order than it expected.
+                    start, end = sorted((float(a), float(b)))
+                    more.append(Span(number, "range", text, start, end, "", detail={"lane": name}))
                 case _:
                     raise UsageError(
-                        "a stretch of a lane is a start and an end in us, which isn't before it, and a text: "
-                        f"not {stretch!r:.99}"
+                        f"a stretch of a lane is two times in us and a text, not {stretch!r:.99}"
                     )
         return replace(self, spans=[*self.spans, *more])
 

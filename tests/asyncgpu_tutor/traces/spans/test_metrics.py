@@ -251,7 +251,7 @@ def test_a_window_that_is_none_is_refused(times: tuple[float, float]) -> None:
 
 def test_a_lane_of_your_own_is_in_no_number() -> None:
     trace = Trace([Span(0, "kernel", "k", 0, 9, "sim:0", 1)])
-    drawn = trace.with_lane("mine", [(-50, 300, "before and after")])
+    drawn = trace.with_lane("mine", [(300, -50, "before and after")])
     assert drawn.metrics() == trace.metrics()
     assert agt.analyse(drawn).sums.ranges == ()
     assert "-50.00    350.00  mine      range   before and after" in drawn.table()

@@ -3,9 +3,9 @@
 The course's progress is written by several notebooks, each in a Python of its own, and by a laptop that is
 shut in the middle. Two dangers are held off here, each by a habit of the file system.
 
-A file that is written in place is half a file for a moment, and on a full disk for good. So the text goes
-into a draft beside it, and `replace_text` puts the draft in its place in one step: whoever reads gets the
-old file or the new one.
+A file that is written in place is half a file for a moment, and on a full disk for good. So `replace_text`,
+by which traces are saved as well, writes a draft beside it and puts that in its place in one step: whoever
+reads gets the old file or the new one.
 
 Two programs that read, change and write may each lose what the other wrote. So they take turns (`locked`).
 A file whose mere presence is the lock would stay behind when a program is killed, and lock everybody out.
@@ -72,16 +72,3 @@ def _is_ours(number: int, path: Path) -> bool:
         return False
     except OSError:
         return True
-
-
-def replace_text(path: Path, text: str) -> None:
-    """Write a file whole, or leave the one that is there, as on a full disk."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(path)
-    except BaseException:
-        # After Ctrl-C as well, or drafts would pile up in somebody's folder.
-        with suppress(OSError):  # nothing can be removed from a read-only file system, either
-            draft.unlink()
-        raise

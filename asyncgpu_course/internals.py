@@ -23,11 +23,12 @@ from asyncgpu_tutor.traces.pictures import compare_timelines as compare
 from asyncgpu_tutor.traces.spans.lanes import lane_of
 from asyncgpu_tutor.traces.spans.relations import happens_before, overlap_between
 from asyncgpu_tutor.traces.spans.vocabulary import count
+from asyncgpu_tutor.traces.spans.whole_file import replace_text
 
 __all__ = [
     "Dim3", "Download", "LocalCluster", "Make", "SimDevice", "SimMachine", "Timeline", "Watched", "compare",
     "count", "find_spec", "happens_before", "in_containers", "include_headers", "lane_of",
-    "memory_of", "overlap_between", "read_signature", "show",
+    "memory_of", "overlap_between", "read_signature", "replace_text", "show",
 ]  # fmt: skip
 
 for skip in (pass_over, skip_frames_of):

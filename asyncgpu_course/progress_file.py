@@ -15,7 +15,8 @@ from dataclasses import asdict, dataclass, replace
 from itertools import count
 from pathlib import Path
 
-from asyncgpu_course.files import locked, replace_text
+from asyncgpu_course.files import locked
+from asyncgpu_course.internals import replace_text
 
 FILE = "progress.json"
 _FORMAT = "asyncgpu_tutor.progress/1"

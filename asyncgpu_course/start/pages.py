@@ -11,7 +11,8 @@ from itertools import chain, count
 from pathlib import Path
 from typing import NamedTuple, cast
 
-from asyncgpu_course.files import locked, replace_text
+from asyncgpu_course.files import locked
+from asyncgpu_course.internals import replace_text
 from asyncgpu_tutor.errors import UsageError
 
 PARTS = ("notebooks", "solutions", "docs")
